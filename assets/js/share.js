@@ -12,6 +12,8 @@ const call = (act, body) => request(`./shares/${act}`, 'share_failed', body);
 function parts(title) {
   const heading = make('h2', { id: 'p-share-title', textContent: say('share_title', { title }) });
   const what = make('p', { className: 'p-note', textContent: say('share_what') });
+  // Who runs it on 127.0.0.1 knows before the link is made that nobody else reaches it.
+  const local = LOOPBACK.test(location.hostname) ? [make('p', { className: 'p-note', textContent: say('share_local') })] : [];
   const holds = make('ul', { className: 'p-holds', attributes: { 'aria-label': say('share_holds') } });
   const see = make('a', { textContent: say('share_see'), target: '_blank', rel: 'noopener' });
   const lasts = make('select', { id: 'p-share-lasts' }, ...LASTS.map((one) => make('option', { value: one, textContent: say(`share_${one}`) })));
@@ -21,7 +23,7 @@ function parts(title) {
   const links = make('div', { className: 'p-share-links' });
   const no = make('button', { type: 'button', className: 'p-button', textContent: say('close') });
   const yes = make('button', { type: 'submit', className: 'p-button p-main', textContent: say('share_make') });
-  const form = make('form', { method: 'dialog', noValidate: true }, heading, what, holds, make('p', {}, see),
+  const form = make('form', { method: 'dialog', noValidate: true }, heading, what, ...local, holds, make('p', {}, see),
     make('div', { className: 'p-share-lasts' }, label, lasts), made, told, links, make('div', { className: 'p-row' }, no, yes));
   const element = make('dialog', { className: 'p-dialog p-share', attributes: { 'aria-labelledby': 'p-share-title' } }, form);
   return { element, form, holds, see, lasts, told, made, links, no, yes };
@@ -61,9 +63,8 @@ export function share(id, title, back) {
       await copyAddress(path, copy);
       copy.textContent = say('copied');
     });
-    const local = LOOPBACK.test(location.hostname) ? [make('p', { className: 'p-note', textContent: say('share_local') })] : [];
     made.replaceChildren(make('label', { htmlFor: 'p-share-link', textContent: say('share_link') }),
-      make('div', { className: 'p-share-line' }, field, copy), make('p', { className: 'p-note', textContent: say('share_once') }), ...local);
+      make('div', { className: 'p-share-line' }, field, copy), make('p', { className: 'p-note', textContent: say('share_once') }));
     made.hidden = false;
     field.focus();
     field.select();

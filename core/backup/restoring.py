@@ -72,9 +72,11 @@ def restore_backup(file: Path, home: Path, *, replace: bool = False) -> Restored
     if not file.is_file():
         raise problem("backup_folder" if file.is_dir() else "backup_no_file", file=str(file))
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone_restoring(home), zipfile.ZipFile(file) as archive:
-            return _restored(archive, file, home, replace=replace)
+        with zipfile.ZipFile(file) as archive:
+            manifest = _manifest_of(archive, file)  # of what is no backup no folder is made
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with alone_restoring(home):
+                return _restored(archive, manifest, file, home, replace=replace)
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise problem("backup_not_one", file=str(file)) from error
     except OSError as error:
@@ -84,7 +86,7 @@ def restore_backup(file: Path, home: Path, *, replace: bool = False) -> Restored
         raise problem("restore_failed", home=str(home), why=error.strerror or str(error)) from error
 
 
-def _restored(archive: zipfile.ZipFile, file: Path, home: Path, *, replace: bool) -> Restored:
+def _restored(archive: zipfile.ZipFile, manifest: Manifest, file: Path, home: Path, *, replace: bool) -> Restored:
     if is_being_restored(home):
         raise problem("restore_half", home=str(home))
     for left in home.glob(f"{_FRESH}*"):  # by a process that was killed before it moved anything
@@ -92,7 +94,7 @@ def _restored(archive: zipfile.ZipFile, file: Path, home: Path, *, replace: bool
     old = _names_in(home)
     if old and not replace:
         raise problem("restore_not_empty", home=str(home))
-    manifest = _checked(archive, file, home)
+    _check(archive, manifest, file, home)
     fresh = Path(mkdtemp(dir=home, prefix=_FRESH))
     try:
         _extract(archive, manifest, file, fresh)
@@ -110,13 +112,12 @@ def _names_in(home: Path) -> list[str]:
     return sorted(name for name in found if name not in _STAYS and not name.startswith((ASIDE, _FRESH)))
 
 
-def _checked(archive: zipfile.ZipFile, file: Path, home: Path) -> Manifest:
-    """The manifest, when all that it names is there, safe, and as large as it says."""
+def _check(archive: zipfile.ZipFile, manifest: Manifest, file: Path, home: Path) -> None:
+    """See that all that the manifest names is there, safe, and as large as it says."""
     infos = {info.filename: info for info in archive.infolist()}
     if len(infos) < len(archive.infolist()):  # which of two is meant nobody can say
         names = [info.filename for info in archive.infolist()]
         raise problem("backup_unsafe", file=str(file), name=_shown(next(one for one in names if names.count(one) > 1)))
-    manifest = _manifest_of(archive, infos.get(NAME), file)
     for name, (size, _) in manifest.entries.items():
         info = infos.get(name)
         if not is_safe(name) or (info is not None and stat.S_ISLNK(info.external_attr >> 16)):
@@ -127,10 +128,10 @@ def _checked(archive: zipfile.ZipFile, file: Path, home: Path) -> Manifest:
     free = shutil.disk_usage(home).free
     if free < needed:
         raise problem("restore_space", needed=-(-needed // 1_000_000), free=free // 1_000_000)
-    return manifest
 
 
-def _manifest_of(archive: zipfile.ZipFile, about: zipfile.ZipInfo | None, file: Path) -> Manifest:
+def _manifest_of(archive: zipfile.ZipFile, file: Path) -> Manifest:
+    about = archive.NameToInfo.get(NAME)
     if about is None or about.file_size > _LARGEST_MANIFEST:
         raise problem("backup_not_one", file=str(file))
     try:

@@ -10,6 +10,7 @@ from core.models.choices import ModelMenu
 from core.models.model_name import INSTALLED, ModelName
 
 if TYPE_CHECKING:
+    from core.models.choices import Choosable
     from core.workspace.personas import Persona
     from core.workspace.program import Program
     from core.workspace.workspace import Workspace
@@ -62,8 +63,7 @@ class Catalog:
             found += [_persona(one) for one in await self._workspace.steering.personas.list()]
         if self._program is None or not self._program.brings_model:
             for service in await ModelMenu(self._workspace.models).services():
-                names = [one.name for one in service.models if one.state != "no_key"]
-                found += [_model(name) for name in names]
+                found += [_model(one.name) for one in service.models if _answers(one)]
         return found
 
     async def find(self, wanted: str) -> Offered:
@@ -96,6 +96,11 @@ class Catalog:
         if self._program is None:
             return [Offered(ASSISTANT, "assistant", "Parlour")]
         return [Offered(f"{_AGENT}{name}", "agent", name, place=at) for at, name in enumerate(self._program.names)]
+
+
+def _answers(one: Choosable) -> bool:
+    """Whether a program that names it gets an answer soon: the file of a built-in one may be gigabytes."""
+    return one.state != "no_key" and (one.state != "absent" or one.name == INSTALLED)
 
 
 def _persona(persona: Persona) -> Offered:

@@ -20,9 +20,9 @@ FileForm: TypeAlias = Literal["md", "json", "html", "pdf"]
 ZIP: str = "application/zip"
 
 
-def archive_name(what: str = "conversations") -> str:
-    """The name of an archive that is made now."""
-    return f"parlour-{what}-{datetime.now(UTC):%Y-%m-%d}.zip"
+def archive_name() -> str:
+    """The name of an archive of conversations that is made now."""
+    return f"parlour-conversations-{datetime.now(UTC):%Y-%m-%d}.zip"
 
 
 async def zipped(

@@ -60,8 +60,9 @@ class ExportRoutes:
         async def made(workspace: Workspace, lang: Lang) -> Response:
             conversation = workspace.conversation(conversation_id)
             if wanted == "bundle":
-                await workspace.conversations.get(conversation_id)
-                return _archive(workspace.taking.bundle([conversation_id], lang), "conversation")
+                found = await workspace.conversations.get(conversation_id)
+                name = await workspace.taking.exporting.bundle_name(found)
+                return _archive(workspace.taking.bundle([conversation_id], lang), name)
             if wanted == "pdf":
                 name, printed = await conversation.printed(lang)
                 return Response(printed, media_type="application/pdf", headers=_saved(name))
@@ -101,8 +102,8 @@ class ExportRoutes:
             return PlainTextResponse(words.error(error), status, headers=_PRIVATE)
 
 
-def _archive(pieces: AsyncGenerator[bytes, None], what: str = "conversations") -> Response:
-    return StreamingResponse(_sent(pieces), media_type=ZIP, headers=_saved(archive_name(what)))
+def _archive(pieces: AsyncGenerator[bytes, None], name: str = "") -> Response:
+    return StreamingResponse(_sent(pieces), media_type=ZIP, headers=_saved(name or archive_name()))
 
 
 def _saved(name: str) -> dict[str, str]:

@@ -68,7 +68,7 @@ def _said(service: ServiceChoices, model: Choosable, words: Words) -> str:
     there = sum(one.state == "here" for one in service.models)
     if model.state != "here" or there == len(service.models):
         return state_said(model, words)
-    return words("models.some_here", n=there, total=len(service.models))
+    return words("models.some_here", n=there)
 
 
 def _inside(service: ServiceChoices) -> Sequence[Choosable]:
@@ -83,8 +83,8 @@ def _place(service: ServiceChoices, default: str, words: Words) -> str:
 
 
 def _counted(service: ServiceChoices, words: Words) -> str:
-    """How many models it has; nothing where only the one is known that stands for all."""
-    if not service.service or any(one.state == "no_key" for one in service.models):
+    """How many models it has; nothing where only one is known, or where each must be downloaded first."""
+    if not service.service or _inside(service) or any(one.state == "no_key" for one in service.models):
         return ""
     count = len(service.models)
     return words("models.count_one" if count == 1 else "models.count", n=count)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.doors.catalog import Catalog
 from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.usage import Listed, listed
@@ -96,6 +97,16 @@ async def test_a_built_in_model_says_whether_its_file_is_here_or_how_much_must_b
     assert [rows[name].weights.size or rows[name].weights.about for name in found] == [
         one.total or rows[name].weights.size for name, one in found.items()
     ]
+
+
+async def test_programs_are_offered_the_built_in_models_whose_files_are_here(tmp_path: Path) -> None:
+    folder = tmp_path / "weights"
+    downloaded(folder, "smollm2-135m")
+    given = Settings.load(home=tmp_path / "home", weights_dir=folder)
+    async with Engine(given, model=ScriptedModel()) as engine:
+        offered = await Catalog(world_of(engine, ME), None).all()
+    assert [one.id for one in offered if one.id.startswith("llama_cpp/")] == ["llama_cpp/smollm2-135m"]
+    assert "installed" in {one.id for one in offered}
 
 
 async def test_the_installation_s_model_is_known_among_the_built_in_ones(tmp_path: Path) -> None:

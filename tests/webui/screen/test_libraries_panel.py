@@ -85,7 +85,7 @@ def test_each_document_says_how_far_it_is_and_what_is_wrong_with_it() -> None:
 
 def test_scores_are_shares_of_the_best() -> None:
     told = found_data([passage("one", 4.0, 2), passage("two", 1.0)], Words("en"))
-    assert told["said"] == "2 passages, the best first, each with its score:"
+    assert told["said"] == "2 passages, the best first; the higher a score, the nearer the passage is to the question:"
     assert [(one["where"], one["score"], one["share"]) for one in told["found"]] == [
         ("a.pdf, page 2", "4.00", 1.0),
         ("a.pdf", "1.00", 0.25),

@@ -36,12 +36,12 @@ def test_it_says_what_a_link_would_hold_and_shows_the_link_once(show: Show) -> N
     page, asked = show("answered"), list[tuple[str, Any]]()
     dialog = opened(page, asked)
     expect(dialog.get_by_role("link", name="See it first")).to_have_attribute("href", "./shares/preview?id=conv")
+    expect(dialog.get_by_text("Only this computer can open it")).to_be_visible()
     dialog.get_by_role("combobox", name="The link ends").select_option("after a day")
     dialog.get_by_role("button", name="Make a link").click()
     link = dialog.get_by_role("textbox", name="Link")
     expect(link).to_be_focused()
     assert link.input_value().endswith("/shared/" + "t" * 43)
-    expect(dialog.get_by_text("Only this computer can open it")).to_be_visible()
     assert asked == [("look", {"id": "conv"}), ("make", {"id": "conv", "lasts": "day"})]
     assert findings_everywhere(page, "dialog.p-share") == []
 

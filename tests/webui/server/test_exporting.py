@@ -87,7 +87,9 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
     talk = await stores.conversations.create("Talk")
     await stores.conversations.add_message(talk.id, "user", [Message("user", "Hello")], None)
     async with httpx.AsyncClient(base_url=app.address) as browser:
-        made = (await browser.get(f"/conversations/{talk.id}/export?as=bundle")).content
+        answer = await browser.get(f"/conversations/{talk.id}/export?as=bundle")
+        assert answer.headers["content-disposition"].endswith("filename*=UTF-8''Talk.zip")
+        made = answer.content
 
         async def brought(data: bytes, **headers: str) -> httpx.Response:
             files = {"files": ("a.zip", data)}

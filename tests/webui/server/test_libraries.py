@@ -66,7 +66,7 @@ def test_a_library_is_made_filled_tried_renamed_and_deleted(alice: RawPage) -> N
     assert (tower["name"], tower["state"], tower["locked"], tower["noted"]) == ("tower.md", "ready", False, "")
     assert tower["said"].startswith("1 passage")
     found = ask(alice, "try", library=library, question="How tall is the tower?")
-    assert found["said"] == "1 passage, with its score:"
+    assert found["said"] == "1 passage; the higher its score, the nearer it is to the question:"
     assert (found["found"][0]["where"], found["found"][0]["share"]) == ("tower.md", 1.0)
     assert "321 metres" in found["found"][0]["text"]
     assert ask(alice, "try", library=library, question="")["said"] == "Nothing in this library matches."

@@ -384,12 +384,12 @@ def test_a_built_in_model_stands_once_in_the_menu_and_says_how_much_must_be_down
 def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
     models = (Choosable(ModelName("llama_cpp", "a"), "untried"), Choosable(ModelName("llama_cpp", "b"), "ready"))
     row = services_data([ServiceChoices("llama_cpp", "", models)], (), "", Words("en"), local=True)["services"][0]
-    assert (row["label"], row["place"], row["about"]) == ("Built in", "on this machine", ", 2 models")
+    assert (row["label"], row["place"], row["about"]) == ("Built in", "on this machine", "")
     assert (row["said"], row["shape"], row["kept"]) == ("ready", "ok", False)
 
 
 @pytest.mark.parametrize(
-    ("lang", "some", "all_of_them"), [("en", "1 of 3 downloaded", "downloaded"), ("zh", "已下载 1/3", "已下载")]
+    ("lang", "some", "all_of_them"), [("en", "1 downloaded", "downloaded"), ("zh", "已下载 1 个", "已下载")]
 )
 def test_the_row_of_built_in_models_says_how_many_are_downloaded_with_the_sign_of_yes(
     lang: str, some: str, all_of_them: str
