@@ -82,7 +82,12 @@ class Block:
         return union(tuple(rectangle for _, rectangle in self.lines))
 
     def rectangles_of(self, start: int, end: int) -> tuple[Rectangle, ...]:
-        """The places of the printed lines that hold `text[start:end]`; those set as one column are one place."""
+        """The places of the printed lines that hold `text[start:end]`; those set as one column are one place.
+
+        Of a figure, whose words have no lines, all of its places.
+        """
+        if self.kind == "figure":
+            return strokes(rectangle for _, rectangle in self.lines)
         ends = [*(line_start for line_start, _ in self.lines[1:]), len(self.text)]
         touched = (
             rectangle

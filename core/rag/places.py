@@ -26,6 +26,10 @@ _GAPS = re.compile(r"[\s|]+")  # bars part the cells of a row; they are no words
 _FEWEST = 2  # letters that are worth looking for
 _FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
 _FOUND = 0.9  # of a quotation's letters are on the page
+# An entry of a table of contents ends in the number of a page. It is wider than its words, in heights of its line,
+# where dot leaders were left out.
+_ENTRY = re.compile(r"\s[\divxlc]{1,6}\s*$", re.IGNORECASE)
+_STRETCHED = 1.15
 _TO_THE_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")  # written from right to left
 
 
@@ -226,12 +230,26 @@ def _of_cells(block: Block, unit: Unit, span: Span) -> list[Rectangle] | None:
 
 
 def _of_block(block: Block, start: int, end: int, way: Direction) -> Iterator[Rectangle]:
+    if block.kind == "figure":
+        yield from _of_figure(block, start, end)
+        return
+    # Where the cells of a row stand, its length does not tell; nor where words do whose dot leaders were left out.
+    is_known = not block.cells and not any(block.text[begin - 1 : begin] == "\n" for begin, _ in block.lines[1:])
     ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
     for (begin, rectangle), until in zip(block.lines, ends, strict=True):
         if begin < end and start < until:
-            is_known = not block.cells  # where the cells of a row stand, its length does not tell
             line = block.text[begin:until]
             yield _part(line, rectangle, start - begin, end - begin, way) if is_known else rectangle
+
+
+def _of_figure(block: Block, start: int, end: int) -> Iterator[Rectangle]:
+    """The caption's place for words of the caption, the figure's for those that stand in it."""
+    places = [place for _, place in block.lines]
+    inside = block.text.find("\n")
+    if places and (len(places) == 1 or end > inside >= 0):
+        yield places[0]
+    if len(places) > 1 and (start < inside or inside < 0):
+        yield from places[1:]
 
 
 def _part(line: str, rectangle: Rectangle, start: int, end: int, way: Direction) -> Rectangle:
@@ -241,6 +259,9 @@ def _part(line: str, rectangle: Rectangle, start: int, end: int, way: Direction)
     lies = x1 - x0 < y1 - y0
     # A table, or a slide's box, is one place for many lines.
     if not whole or lies != (way in {"up", "down"}) or "\n" in line.rstrip() or _TO_THE_LEFT.search(line):
+        return rectangle
+    along, high = (y1 - y0, x1 - x0) if lies else (x1 - x0, y1 - y0)
+    if along > _STRETCHED * whole * high and _ENTRY.search(line):
         return rectangle
     first = text_width(line[: max(0, start)]) / whole
     last = min(1.0, text_width(line[: max(0, end)]) / whole)
