@@ -1,6 +1,6 @@
 """OCR of scanned pages and pictures with rapidocr (the extra `ocr`), and the paragraphs and headings in its lines.
 
-rapidocr (PP-OCR, Chinese and English) ships its weights. Runs in the worker process only, with one thread.
+rapidocr (PP-OCR, Chinese and English) ships its weights. Runs in the worker process only, a page in one thread.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import fmean, median
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from core.errors import MissingExtraError
@@ -61,6 +62,9 @@ class Sheet:
     lines: list[Recognised]
     turns: int
     confidence: float
+
+
+_loading = Lock()
 
 
 def is_here() -> bool:
@@ -143,9 +147,14 @@ def _is_sideways(box: Rectangle) -> bool:
     return box[3] - box[1] > _UPRIGHT * (box[2] - box[0])
 
 
-@cache
 def _engine() -> Any:
-    """The OCR engine, loaded on first use: that takes a second and much memory."""
+    """The OCR engine, which several threads may use; loaded on first use: that takes a second and much memory."""
+    with _loading:
+        return _loaded()
+
+
+@cache
+def _loaded() -> Any:
     _raise_memory_limit()
     import_module("cv2").setNumThreads(1)
     logging.getLogger("RapidOCR").setLevel(logging.ERROR)
@@ -202,10 +211,20 @@ def is_scan(page: RawPage) -> bool:
 
 def scanned_runs(page: RawPage, number: int = 1) -> Runs:
     """The lines recognised on a page that are not in its text, in points as displayed; `number` is the page's."""
+    return to_recognise(page, number)()
+
+
+def to_recognise(page: RawPage, number: int) -> Callable[[], Runs]:
+    """Draw a page here, and give what does the rest of `scanned_runs`, in any thread."""
     zoom = min(_DPI / 72, LONGEST_SIDE / max(page.width, page.height, 1.0))
     known = [line.rectangle for run in page.runs for line in run]
-    runs = lines_of(page.pixels(zoom), zoom, page=number)
-    return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
+    picture = page.pixels(zoom)
+
+    def recognised() -> Runs:
+        runs = lines_of(picture, zoom, page=number)
+        return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
+
+    return recognised
 
 
 def words_in(page: RawPage, place: Rectangle) -> list[str]:

@@ -18,6 +18,7 @@ from core.rag.parsers.pdf_layout import in_columns, top_down
 from core.rag.parsers.pdf_page import Line, Rotation, is_contents_list, joined, joined_as_list
 from core.rag.parsers.pdf_structure import Headings, Margins
 from core.rag.parsers.pdf_tables import is_outside, ruled_tables, with_unruled_tables
+from core.rag.parsers.scans_ahead import scans_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -53,13 +54,13 @@ class PdfParser:
             LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
         """
-        with self._source(path, options.password) as source:
+        with self._source(path, options.password) as source, scans_of(source) as scans:
             about = _about(source)
             yield about
             headings = Headings(source.outline())
             scans_left = ocr.MOST_PAGES if options.pictures and ocr.is_here() else 0
             figures_left = MOST_READ if scans_left else 0
-            known = {number: _page(source, number, headings) for number in _sample(source.count)}
+            known = {number: _page(source.page(number), number, headings) for number in _sample(source.count)}
             is_ornament = pdf_figures.ornaments((page.runs for page in known.values()), _FEWEST_ORNAMENTS)
             margins = Margins([(page.shape, page.runs) for page in known.values()])
             for number in range(1, options.first_page):  # the first of each running head may have stood there
@@ -72,11 +73,11 @@ class PdfParser:
                 yield from form
                 return
             for number in range(options.first_page, source.count + 1):
-                page = known.pop(number, None) or _page(source, number, headings)
+                page = known.pop(number, None) or _page(scans.page(number), number, headings)
                 if scan := page.scan if scans_left else None:
-                    scans_left -= 1
                     yield Scanned(number)
-                    page = _with_ocr(page, scan)
+                    page = _with_ocr(page, scan, scans.runs(number, scan, scans_left, lambda at: _raw(known, at)))
+                    scans_left -= 1
                 page = replace(page, runs=[run for run in page.runs if not is_ornament(run[0])])
                 # The words of figures on a scan are among those of the page.
                 figures_left -= yield from _figures_read(page, 0 if scan else figures_left)
@@ -107,6 +108,10 @@ def _has_lost_content(source: Source, *, has_page: bool, has_text: bool) -> bool
     if not has_page or is_bare:
         raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
     return has_lost
+
+
+def _raw(pages: Mapping[int, _Page], number: int) -> RawPage | None:
+    return pages[number].raw if number in pages else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +166,7 @@ def _xml_form(source: Source, pages: Mapping[int, _Page]) -> list[Found]:
     )
 
 
-def _page(source: Source, number: int, headings: Headings) -> _Page:
-    raw = source.page(number)
+def _page(raw: RawPage | None, number: int, headings: Headings) -> _Page:
     if raw is None:
         return _Page(PageShape(number, 0.0, 0.0), [], is_lost=True)
     rotation = Rotation(raw.rotation, raw.width, raw.height)
@@ -194,8 +198,8 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
     return with_fields(ordered, fields, raw.words(), number) if fields else ordered
 
 
-def _with_ocr(page: _Page, scan: RawPage) -> _Page:
-    runs = [*page.runs, *ocr.scanned_runs(scan, page.shape.page)]
+def _with_ocr(page: _Page, scan: RawPage, recognised: Runs) -> _Page:
+    runs = [*page.runs, *recognised]
     return replace(page, shape=_shape(scan, page.shape.page, runs), runs=runs)
 
 
