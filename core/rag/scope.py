@@ -123,7 +123,7 @@ def _is_heading(heading: str, part: Part) -> bool:
     if part.words:
         return part.words.casefold() in heading.casefold()
     if number := _NUMBER_OF.match(heading):
-        return _number(next(filter(None, number.groups()))) == part.first
+        return part.first <= _number(next(filter(None, number.groups()))) <= part.last
     return False
 
 
@@ -166,14 +166,22 @@ _BY_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _BY_NUMBER_ZH = re.compile(
-    rf"第\s*({_HAN_N})\s*(?:页|张)?\s*(?:[-–—～~到至和]\s*第?\s*({_HAN_N})\s*)?(页|张幻灯片|张表|个工作表|张工作表|张)"
+    rf"第\s*({_HAN_N})\s*(?:页|张)?\s*(?:[-–—～~到至和]\s*第?\s*({_HAN_N})\s*)?(页|张幻灯片|张表|个工作表|张工作表|个表(?!格)|张)"
     rf"|(前|最后|末|后)({_HAN_N})(页|张幻灯片|张|个工作表)"
 )
 _HEADED_BY_NUMBER = re.compile(
-    rf"\b(?:{_HEADED})\s+({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b|[a-h]\b)|\b({_ORDINAL}|last|final) (?:{_HEADED})\b"
-    rf"|第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)|附录\s*([A-Ha-h])|([A-Ha-h])\s*节|(最后)一(?:章|节|条|部分|篇)",
+    rf"\b(?:{_HEADED})s?\s+({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b|[a-h]\b)"
+    rf"|(?<!\bto the )(?<!\bfor the )\b({_ORDINAL}|last|final) (?:{_HEADED})\b"
+    rf"|第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)|附录\s*([A-Ha-h])|([A-Ha-h]|\d+(?:\.\d+)+)\s*节"
+    rf"|(最后)一(?:章|节|条|部分|篇)",
     re.IGNORECASE,
 )
+_FURTHER = re.compile(
+    rf"\s*(?:and|to|with|or|through|until|-|–|—|,)\s*(?:(?:{_HEADED})\s+)?({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b)(?!\s*(?:{_UNITS}))"
+    rf"|\s*(?:和|与|跟|到|至|、|[-–—～~])\s*第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)",
+    re.IGNORECASE,
+)
+"""After the number of a chapter, that of another: both are meant, and what stands between them does no harm."""
 _NAMED_SHEET = re.compile(
     r"\b(?:sheet|tab|worksheet) [\"“'‘]([^\"”'’]{1,40})[\"”'’]|工作表[“\"]([^”\"]{1,40})[”\"]", re.IGNORECASE
 )
@@ -199,10 +207,16 @@ def _part_in(text: str, *, asks_for_all: bool) -> Part | None:
         return Part(_unit(found[6]), *((1, few) if found[4] == "前" else (-few, -1)))
     if found := _HEADED_BY_NUMBER.search(text):
         number = _number(next(filter(None, found.groups())))
-        return Part("chapter", number, number) if number else None
+        further = _FURTHER.match(text, found.end())
+        last = _number(next(filter(None, further.groups()))) if further else number
+        return Part("chapter", min(number, last), max(number, last)) if number > 0 < last else _last_or_none(number)
     if (asks_for_all or _says("all_of_it", text)) and (found := _NAMED.search(text)):
         return Part("chapter", words=found[1] or found[2])
     return None
+
+
+def _last_or_none(number: int) -> Part | None:
+    return Part("chapter", number, number) if number else None
 
 
 def _counted(unit: str, first: str, last: str | None) -> Part:
@@ -256,8 +270,12 @@ def _is_about_nothing_else(text: str) -> bool:
 # ---- the rules as they are written
 
 
-_PARTS: Final = ("things", "asking", "sachen", "choses", "cosas")
-"""What stands in rules as `<name>`."""
+_PARTS: Final = (
+    *("norms", "owned", "held", "measures", "places", "bound", "bound_zh", "plural"),
+    *("row", "rows", "kind", "kinds", "rows_zh", "kinds_zh"),
+    *("things", "asking", "sachen", "choses", "cosas"),
+)
+"""What stands in rules as `<name>`; one may stand in those before it."""
 
 
 def make_ready() -> None:
@@ -286,4 +304,14 @@ def _general() -> frozenset[str]:
 @cache
 def _lines() -> dict[str, str]:
     with Path(__file__).with_name("scope_rules.toml").open("rb") as file:
-        return {name: lines.strip("\n") for name, lines in tomllib.load(file).items()}
+        lines = {name: lines.strip("\n") for name, lines in tomllib.load(file).items()}
+    for one, several in (("row", "rows"), ("kind", "kinds")):
+        words = lines[one].split()
+        lines[one], lines[several] = "\n".join(words), "\n".join(map(_plural, words))
+    return lines
+
+
+def _plural(word: str) -> str:
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
