@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.scopes import LEAST, accuracy, questions
+from bench.scopes import LEAST, ONCE, PLAIN, accuracy, listed, questions
 from core.rag.document import Passage
 from core.rag.scope import Part, is_of_topic, passages_in, scope_of
 
@@ -19,6 +19,12 @@ def test_of_the_questions_held_out_nearly_all_are_understood() -> None:
     held_out = questions(1)
     assert len(held_out) + len(questions(0)) >= 300
     assert accuracy(held_out) >= LEAST
+
+
+def test_plain_questions_are_understood_as_they_were_when_the_rules_for_them_were_ready() -> None:
+    assert len(listed(ONCE)) >= 120
+    assert accuracy(listed(ONCE)) >= 0.82
+    assert accuracy(listed(PLAIN)) >= 0.98
 
 
 @pytest.mark.parametrize("need", ["passage", "part", "whole", "files"])
@@ -63,6 +69,9 @@ def test_a_word_that_often_asks_for_all_does_not_always(question: str) -> None:
         ("前十页讲了什么？", Part("page", 1, 10)),
         ("总结最后两页。", Part("page", -2, -1)),
         ("附录包含哪些内容？", Part("chapter", words="附录")),
+        ("What is the difference between chapter 1 and chapter 2?", Part("chapter", 1, 2)),
+        ("What happens in chapters 5 to 7?", Part("chapter", 5, 7)),
+        ("第一章和第二章有什么区别？", Part("chapter", 1, 2)),
     ],
 )
 def test_the_part_that_is_meant_is_known(question: str, part: Part) -> None:
@@ -102,6 +111,7 @@ def test_a_chapter_is_found_by_its_number_or_its_words() -> None:
     assert [one.page for one in passages_in(Part("chapter", -1, -1), headed)] == [6]
     assert [one.page for one in passages_in(Part("chapter", words="preface"), headed)] == [1]
     assert passages_in(Part("chapter", 9, 9), headed) == []
+    assert [one.page for one in passages_in(Part("chapter", 2, 4), headed)] == [3, 4, 5]
 
 
 @given(st.text(max_size=300))
