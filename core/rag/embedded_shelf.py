@@ -6,12 +6,13 @@ import json
 import logging
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from core.rag import records
 from core.rag.half_read import KeptPages
 from core.rag.index_file import DamagedIndexError, translated
 from core.rag.readings import Readings
+from core.rag.search.turns import InTurns
 from core.rag.search.word_index import WordIndex
 from core.rag.search.word_table import WordTable
 from core.rag.shelf import writable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Embedder
     from core.rag.index_file import IndexFile
     from core.rag.search.stored_vectors import Vectors
+    from core.rag.shelf import Derived
     from core.rag.shelf import Vectors as AnyVectors
 
 _log = logging.getLogger(__name__)
@@ -220,9 +222,9 @@ class EmbeddedShelf:
         graph = None if in_parts else NearIndex(self.file, embedder.model)
         return Vectors(self.file, embedder, most, graph, in_parts=in_parts, moved=moved)
 
-    def making(self, vectors: Sequence[AnyVectors]) -> Sequence[AnyVectors]:
+    def making(self, vectors: Sequence[AnyVectors]) -> Sequence[Derived]:
         """As of `Shelf`: each process that has the file open is at it."""
-        return vectors
+        return [InTurns(cast("Sequence[Vectors]", vectors))]
 
     def quick_words(self, on_old: Callable[[], None]) -> WordIndex:
         """As of `Shelf`."""

@@ -335,9 +335,12 @@ class Shelf(Found, Protocol):
         ...
 
     def making(self, vectors: Sequence[Vectors]) -> Sequence[Derived]:
-        """What makes the vectors of these models, where that is done in the background, in this order.
+        """What makes the vectors of these models in the background: `core.rag.search.turns` says in which order.
 
         Where several processes use the shelf, and part the work, one of them makes them at a time.
+
+        Args:
+            vectors: Of a shelf's `vectors`; the first model has all before the next begins.
         """
         ...
 

@@ -229,6 +229,21 @@ def test_what_one_process_makes_another_does_not_and_sees_how_far_it_is(processe
     assert web.told
 
 
+def test_a_page_that_another_process_takes_in_is_made_between_two_batches_of_a_long_document(processes: Any) -> None:
+    one, other = processes("one"), processes("other")
+    one.put()
+    held = Held(one.model)
+    one.begin()
+    held.wait()
+    other.put("page", 1)
+    other.begin()
+    held.go_on.set()
+    assert [one.end(), other.end()] == [True, True]
+    assert [text.split()[1] for text in one.model.made[7:10]] == ["lamp", "page", "lamp"]
+    assert (len(one.model.made), other.model.made) == (PASSAGES + 1, [])
+    assert (other.kept, other.job) == (PASSAGES + 1, None)
+
+
 def test_one_that_serves_pages_alone_waits_for_one_that_makes_vectors(processes: Any) -> None:
     web, worker = processes("web", makes=False), processes("worker")
     web.put()

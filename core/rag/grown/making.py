@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from core.errors import ParlourError, StorageError
+from core.errors import StorageError
 from core.rag.grown.makers import NOW, Makers
+from core.rag.search.turns import InTurns, LeftOffError, Makes
 from core.rag.shelf import writable
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ WHERE shelf = %(shelf)s AND epoch = %(epoch)s AND worker = %(worker)s"""  # noqa
 _AT_ONCE_AGAIN: Final = f"UPDATE vector_jobs SET tries = 0, due = {NOW} WHERE worker IS NULL AND due > {NOW}"  # noqa: S608
 
 
-class TurnOverError(Exception):
+class TurnOverError(LeftOffError):
     """Another library waits for longer: its owner goes before."""
 
 
-class JobLostError(Exception):
+class JobLostError(LeftOffError):
     """Another process makes these vectors by now, or nobody has to any more."""
 
 
@@ -399,7 +400,7 @@ class HeldJob:
             self._jobs.drop(self)
 
 
-class Made(Protocol):
+class Made(Makes, Protocol):
     """The vectors of one model in a library: `PgVectors`."""
 
     held: HeldJob | None
@@ -410,10 +411,6 @@ class Made(Protocol):
 
     def is_whole(self) -> bool:
         """As of `PgVectors`."""
-        ...
-
-    def fill(self, stop: threading.Event) -> bool:
-        """As of `Derived`."""
         ...
 
 
@@ -472,10 +469,8 @@ class Making:
 
     def _made(self, held: HeldJob, stop: threading.Event) -> bool | None:
         """Make them under a lease: whether all are; `None` where it is somebody else's turn, or more has come."""
-        is_whole = True
         try:
-            for vectors in self._vectors:
-                is_whole = self._filled(vectors, held, stop) and is_whole
+            is_whole = self._filled(held, stop)
         except TurnOverError:
             held.give_up()
             return None
@@ -490,16 +485,14 @@ class Making:
             return False
         return True if held.finish() else None
 
-    @staticmethod
-    def _filled(vectors: Made, held: HeldJob, stop: threading.Event) -> bool:
-        vectors.held = held
+    def _filled(self, held: HeldJob, stop: threading.Event) -> bool:
+        for vectors in self._vectors:
+            vectors.held = held
         try:
-            return vectors.fill(stop)
-        except ParlourError as error:  # words find without it, and the other models may run
-            _log.warning("Vectors of a library could not be made: %s", error)
-            return False
+            return InTurns(self._vectors).fill(stop)
         finally:
-            vectors.held = None
+            for vectors in self._vectors:
+                vectors.held = None
 
 
 def _wait(lost: int) -> float:

@@ -20,6 +20,7 @@ from core.rag.grown.notes import PgNotes
 from core.rag.half_read import KeptPages
 from core.rag.records import headings_in, searched_text
 from core.rag.search.terms import terms
+from core.rag.search.turns import InTurns
 from core.rag.shelf import writable
 
 if TYPE_CHECKING:
@@ -438,9 +439,8 @@ class PgShelf:
 
     def making(self, vectors: Sequence[Vectors]) -> Sequence[Derived]:
         """As of `Shelf`."""
-        if self._jobs is None:
-            return [*vectors]
-        return [Making(self._jobs, self._shelf, cast("Sequence[PgVectors]", vectors))]
+        mine = cast("Sequence[PgVectors]", vectors)
+        return [InTurns(mine) if self._jobs is None else Making(self._jobs, self._shelf, mine)]
 
     def quick_words(self, on_old: Callable[[], None]) -> WordLists:
         """As of `Shelf`."""

@@ -20,14 +20,23 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.grown.connections import Connections
     from core.rag.grown.making import HeldJob
+    from core.rag.search.turns import Found, Row
 
-_MISSING = """
-SELECT p.id, d.title, d.name, p.heading, p.text
-FROM passages p JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id
-WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.id > %(last)s AND NOT EXISTS (
+_NEWEST = "SELECT coalesce(max(id), 0) FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s"
+# The document is named too, though the passage alone says it: so its own vectors are looked at, not all of the library.
+_NONE = """NOT EXISTS (
     SELECT 1 FROM passage_vectors v WHERE v.owner = p.owner AND v.shelf = p.shelf AND v.model = %(model)s
-    AND v.passage_id = p.id)
-ORDER BY p.id LIMIT %(most)s"""
+    AND v.document_id = p.document_id AND v.passage_id = p.id)"""
+_LACKING = f"""
+SELECT document_id, first, chunks FROM (
+    SELECT p.document_id, min(p.id) AS first FROM passages p
+    WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.id > %(after)s AND {_NONE} GROUP BY p.document_id
+) lacking JOIN shelf_documents d ON d.shelf = %(shelf)s AND d.id = document_id"""  # noqa: S608 - our own words
+_MISSING = f"""
+SELECT p.id, p.position, d.title, d.name, p.heading, p.text
+FROM passages p JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id
+WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.document_id = %(document)s AND p.position > %(after)s
+AND {_NONE} ORDER BY p.position LIMIT %(most)s"""  # noqa: S608 - the same
 _KEEP = """
 INSERT INTO passage_vectors (owner, shelf, model, passage_id, document_id, vec)
 SELECT owner, shelf, %(model)s, id, document_id, %(vec)s::halfvec
@@ -69,9 +78,21 @@ class PgVectors(MadeVectors):
         self.held: HeldJob | None = None
         """The lease under which they are being made."""
 
-    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
+    def newest(self) -> int:
+        """As of `MadeVectors`."""
         with self._server.reading() as db:
-            return db.execute(_MISSING, {**self._given, "last": last, "most": most}).fetchall()  # pyright: ignore[reportReturnType]
+            return int(one(db, _NEWEST, self._given)[0])
+
+    def lacking(self, after: int) -> list[Found]:
+        """As of `MadeVectors`."""
+        with self._server.reading() as db:
+            return db.execute(_LACKING.encode(), {**self._given, "after": after}).fetchall()  # pyright: ignore[reportReturnType]
+
+    def missing(self, document: str, after: int, most: int) -> list[Row]:
+        """As of `MadeVectors`."""
+        given = {**self._given, "document": document, "after": after, "most": most}
+        with self._server.reading() as db:
+            return db.execute(_MISSING.encode(), given).fetchall()  # pyright: ignore[reportReturnType]
 
     def _kept_size(self) -> int:
         with self._server.reading() as db:

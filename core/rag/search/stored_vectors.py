@@ -18,11 +18,12 @@ from core.rag.embedding.local import LocalEmbedder
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
 from core.rag.search.near_index import Known, Wanted, ids_of, near
+from core.rag.search.turns import Round
 from core.rag.shelf import Similarity
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,23 +31,29 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.index_file import IndexFile
     from core.rag.search.near_index import NearIndex
+    from core.rag.search.turns import Found, Row
 
     Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 8  # chunks that are made into vectors at once, or as many as a service likes: so a library closes soon
-_MISSING = """
-SELECT chunks.id, documents.title, documents.name, heading, text
+_BATCH = 8  # chunks that are made into vectors at once, or as many as a service likes: who comes next waits for them
+_NONE = "NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)"
+_MISSING = f"""
+SELECT chunks.id, position, documents.title, documents.name, heading, text
 FROM chunks JOIN documents ON documents.id = document_id
-WHERE chunks.id > ? AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)
-ORDER BY chunks.id LIMIT ?"""
+WHERE document_id = ? AND position > ? AND {_NONE} ORDER BY position LIMIT ?"""  # noqa: S608 - our own words
+# Not by the index of documents, in which a few new chunks stand among all others.
+_LACKING = f"""
+SELECT document_id, first, chunks FROM (
+    SELECT document_id, min(id) AS first FROM chunks NOT INDEXED WHERE id > ? AND {_NONE} GROUP BY document_id
+) JOIN documents ON documents.id = document_id"""  # noqa: S608 - the same
 
 _MADE = """
 SELECT document_id, sum(EXISTS (SELECT 1 FROM vectors WHERE model = ?1 AND chunk_id = chunks.id)), count(*)
 FROM chunks WHERE document_id IN (SELECT value FROM json_each(?2)) GROUP BY document_id"""
 
-# By the chunks, for there is no index of models; where any have vectors, the first have.
+# By the chunks, for there is no index of models; where any have vectors, one of the first has, mostly.
 _SIZE = """
 SELECT length(vector) FROM chunks CROSS JOIN vectors ON chunk_id = chunks.id AND model = ? ORDER BY chunks.id LIMIT 1"""
 
@@ -76,10 +83,11 @@ class _Matrix:
             return _Matrix(self.ids, self.rows, change, self.since)
         if not len(self.ids):
             return _Matrix(ids, rows, change, self.since)
-        if ids[0] < self.ids[-1]:  # two processes made them at once, and the slower one's came late
-            both = np.concatenate([self.ids, ids])
-            order = np.argsort(both, kind="stable")
-            return _Matrix(both[order], np.concatenate([self.rows, rows])[order], change, self.since)
+        if ids[0] < self.ids[-1]:  # of a long document, after those of a short one that came later
+            places: Ids = np.searchsorted(self.ids, ids[:1])
+            at = int(places[0])
+            order = np.argsort(np.concatenate([self.ids[at:], ids]), kind="stable")
+            return _Matrix(_merged(self.ids, ids, at, order), _merged(self.rows, rows, at, order), change, self.since)
         return _Matrix(_joined(self.ids, ids), _joined(self.rows, rows), change, self.since)
 
 
@@ -104,6 +112,7 @@ class MadeVectors(ABC):
     Attributes:
         patience: Seconds that a question waits for a model of this machine that is only being loaded, before it is
             searched without it; `None` is as long as that takes.
+        failed: How often the model failed in batches of a document, since it made one; in this process.
     """
 
     embedder: Embedder
@@ -111,6 +120,7 @@ class MadeVectors(ABC):
     in_parts: bool = False
     moved: Callable[[], None] = lambda: None
     patience: float | None = field(default=None, init=False)
+    failed: dict[str, int] = field(default_factory=dict[str, int], init=False)
     _size: int = field(default=0, init=False)
     _last: tuple[str, Floats] | None = field(default=None, init=False)
 
@@ -128,30 +138,57 @@ class MadeVectors(ABC):
         Raises:
             ParlourError: The model failed, or the library cannot be written.
         """
-        if not self.embedder.ready():
-            return False
-        last = 0  # every batch begins where the one before ended: to look at all chunks each time takes for ever
+        making = Round(self)
         while not stop.is_set():
-            if self.most is not None and self._chunks() > self.most:
-                return True
-            missing = self._missing(last, max(_BATCH, self.embedder.at_once))
-            if not missing:
-                if not last:
-                    return True
-                last = 0  # once more from the beginning: others may have been at it too
-                continue
-            last = missing[-1][0]
-            rows = self._made([self._told(title or name, *texts) for _, title, name, *texts in missing], stop)
+            if not making.step(stop):
+                return making.is_whole
+        return False
+
+    def can_make(self) -> bool | None:
+        """Whether vectors can be made now; `None` where none are to be made: the library is too large."""
+        if self.most is not None and self._chunks() > self.most:
+            return None
+        return self.embedder.ready()
+
+    @property
+    def size_of_batch(self) -> int:
+        """How many chunks are made into vectors before it is looked whether others come first."""
+        return max(_BATCH // PARTS if self.in_parts else _BATCH, self.embedder.at_once)
+
+    def make(self, batch: Mapping[str, Sequence[Row]], stop: threading.Event) -> None:
+        """Make vectors and keep them; where `stop` is set meanwhile, those that are made.
+
+        Args:
+            batch: The chunks, by their documents.
+
+        Raises:
+            ParlourError: The model failed, or the library cannot be written.
+        """
+        missing = [row for rows in batch.values() for row in rows]
+        try:
+            rows = self._made([self._told(title or name, *texts) for _, _, title, name, *texts in missing], stop)
             made = list(zip((row[0] for row in missing), rows, strict=False))  # fewer rows where it was stopped
             if made:
                 self.check_size(len(made[0][1]))
-            self.keep(made)
-            self.moved()
-        return False
+        except Exception:
+            self.failed |= {one: self.failed.get(one, 0) + 1 for one in batch}
+            raise
+        self.keep(made)
+        for document in batch:
+            self.failed.pop(document, None)
+        self.moved()
 
     @abstractmethod
-    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
-        """Chunks after `last` that have no vector, by growing ids: with title, name, heading and text."""
+    def newest(self) -> int:
+        """The id of the newest chunk; 0 where there is none. Raises StorageError."""
+
+    @abstractmethod
+    def lacking(self, after: int) -> Sequence[Found]:
+        """The documents with chunks behind this one that have no vector. Raises StorageError."""
+
+    @abstractmethod
+    def missing(self, document: str, after: int, most: int) -> Sequence[Row]:
+        """The first chunks of a document that have no vector, behind a place in it. Raises StorageError."""
 
     @abstractmethod
     def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
@@ -265,9 +302,20 @@ class Vectors(MadeVectors):
             (count,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         return int(count)
 
-    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
+    def newest(self) -> int:
+        """As of `MadeVectors`."""
         with self.file.reading() as db:
-            return db.execute(_MISSING, (last, self.model, most)).fetchall()
+            return int(db.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+
+    def lacking(self, after: int) -> list[Found]:
+        """As of `MadeVectors`."""
+        with self.file.reading() as db:
+            return db.execute(_LACKING, (after, self.model)).fetchall()
+
+    def missing(self, document: str, after: int, most: int) -> list[Row]:
+        """As of `MadeVectors`."""
+        with self.file.reading() as db:
+            return db.execute(_MISSING, (document, after, self.model, most)).fetchall()
 
     def _kept_size(self) -> int:
         with self.file.reading() as db:
@@ -410,6 +458,11 @@ def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
         room[: len(first)] = first
     room[len(first) : size] = second
     return room[:size]
+
+
+def _merged(first: NDArray[Any], second: NDArray[Any], at: int, order: Ids) -> NDArray[Any]:
+    """Both, with what stands behind `at` in this order; all before that is copied once, which is most of the work."""
+    return np.concatenate([first[:at], np.concatenate([first[at:], second])[order]])
 
 
 def _rows_of(matrix: _Matrix, wanted: Ids) -> Ids | Literal[False]:
