@@ -1,11 +1,16 @@
-"""`parlour keys create`: the key, and a line where what it is for is switched off."""
+"""`parlour keys`: keys are made, listed and revoked, and a line says where what one is for is switched off."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
+from core.storage import api_keys
+from core.storage.api_keys import AllApiKeys
+from core.storage.database import Database
 from webui.__main__ import main
 
 EMBED = ["keys", "create", "blog", "--for", "embed", "--model", "scripted"]
@@ -32,3 +37,45 @@ def test_a_key_for_what_is_on_says_no_more_than_itself(
     assert len(made(capsys, ["keys", "create", "editor"], tmp_path / "home")) == 2
     monkeypatch.setenv("PARLOUR_EMBED_SITES", "https://blog.example.com")
     assert len(made(capsys, EMBED, tmp_path / "home")) == 2
+
+
+def test_keys_are_listed_by_their_names_and_never_shown_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    keys = [made(capsys, ["keys", "create", name], home)[1] for name in ("editor", "desk")]
+    listed = made(capsys, ["keys", "list"], home)
+    assert sorted(line.split()[1] for line in listed) == ["desk", "editor"]
+    assert not [key for key in keys if key in "".join(listed)]
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+def test_a_key_that_is_revoked_lets_nobody_in_from_the_next_second_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    home = tmp_path / "home"
+    _, key = made(capsys, ["keys", "create", "editor"], home)
+    _, other = made(capsys, ["keys", "create", "desk"], home)
+    id_ = next(line.split()[0] for line in made(capsys, ["keys", "list"], home) if " editor " in line)
+    now = time.monotonic()
+    monkeypatch.setattr(api_keys.time, "monotonic", lambda: now)
+
+    async def running() -> list[bool]:
+        """What a Parlour that runs all the while knows of both: before, and a second after."""
+        nonlocal now
+        database = await Database.open(home / "parlour.db")
+        try:
+            keys = AllApiKeys(database)
+            found = [await keys.owner_of_key(one) is not None for one in (key, other)]
+            told = await asyncio.to_thread(made, capsys, ["keys", "revoke", "editor" if by == "name" else id_], home)
+            assert told == ["Revoked: nobody is let in with it any more."]
+            now += 1.0
+            return found + [await keys.owner_of_key(one) is not None for one in (key, other)]
+        finally:
+            await database.aclose()
+
+    assert asyncio.run(running()) == [True, True, False, True]
+    listed = made(capsys, ["keys", "list"], home)
+    assert ["revoked" in line for line in sorted(listed, key=lambda line: line.split()[1])] == [False, True]
+    assert main(["keys", "revoke", "editor", "--home", str(home), "--lang", "en"]) == 1
+    assert "There is no key 'editor'" in capsys.readouterr().err
