@@ -96,7 +96,7 @@ class AppProcess:
             if status == 200:
                 self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
                 if self.settings.get("ROLE") not in {"worker", "sandbox"}:  # which have no pages
-                    self._browser.open(self.at("/"), timeout=60).close()
+                    self._browser.open(self.at(self.settings.get("ROOT_PATH", "") + "/"), timeout=60).close()
                 return
             time.sleep(0.1)  # between two questions, not for luck
         raise RuntimeError(f"Parlour was not ready: {self.get('/readyz')}\n{self.log.read_text('utf-8')[-4000:]}")
