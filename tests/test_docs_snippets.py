@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from core.agents.config.build import problems_in
 from core.agents.config.schema import AgentConfig
@@ -71,6 +72,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/programs.md",
         'curl http://127.0.0.1:7860/v1/chat/completions -H "Authorization: Bearer $KEY" \\',
     ): "it asks a Parlour that is open; tests/doors asks one the same",
+    ("docs/spaces.md", "from gradio_client import Client"): "it asks a Space; tests/doors asks a Parlour the same",
 }
 NOT_COMMANDS = {
     "docker": "there is no Docker where the tests run",
@@ -144,6 +146,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service) ->
     for name in ("manual.pdf", "contract.pdf", "assets/samples/policy.pdf"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLES / "policy.pdf", tmp_path / name)
+    Image.new("RGB", (60, 40), "white").save(tmp_path / "letter.png")
+    (tmp_path / "meeting.m4a").write_bytes(b"\0\0\0\x20ftypM4A ")
     tools = set(TOOL_REGISTRY)
     for model_type in STOOD_IN_FOR:
         LLM_REGISTRY.add(model_type, _stand_in(model_type, service.server.base_url))

@@ -30,13 +30,17 @@ class House:
     Args:
         home: Its data folder.
         agents: A program's own, given the address of the service; they answer in place of the assistant.
+        whole: Who asks is known by the settings; else anybody of this machine is its owner.
 
     Attributes:
         model: The service that answers what a test has let it say.
     """
 
-    def __init__(self, home: Path, agents: Callable[[str], list[Agent]] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, home: Path, agents: Callable[[str], list[Agent]] | None = None, *, whole: bool = False, **settings: Any
+    ) -> None:
         self._agents = agents
+        self._whole = whole
         self._said: list[Reply] = []
         self.model = ModelServer(self._next)
         self._home = home
@@ -96,7 +100,10 @@ class House:
             **self._settings,
         )
         program = Program(self._agents(self.model.base_url)) if self._agents is not None else None
-        async with Engine(settings, program=program) as self.engine, served(self.engine, settings) as house:
+        async with (
+            Engine(settings, program=program) as self.engine,
+            served(self.engine, settings, whole=self._whole) as house,
+        ):
             self.address = house.address
             self._ready.set()
             await self._over.wait()

@@ -1,4 +1,4 @@
-"""What agents find of a Space by its address: one function, `ask`, in Gradio's protocol and over MCP, without a key.
+"""What agents find of a Space by its address: one function, `ask`, in Gradio's protocols and over MCP, without a key.
 
 Hugging Face's own MCP server reads `/gradio_api/mcp/schema` of a Space that was added to somebody's tools, and calls
 the tool at `/gradio_api/mcp/`; the answers are Parlour's, Gradio's own server is not started.
@@ -22,6 +22,7 @@ from starlette.routing import Match, Route
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError, TooManyRequestsError
 from webui.context import json_body, log_text, text_of
+from webui.handlers.public_queue import PublicQueue, told_of_itself
 from webui.middleware.proxy import client_address, counted_as
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from core.mcp_endpoint import McpAccess
     from core.settings import Settings
     from webui.context import WebContext
+    from webui.words import Words
 
 _log = logging.getLogger(__name__)
 ASKING_AGENTS: Final = "agents"
@@ -145,6 +147,7 @@ class PublicAskRoutes:
             message="Too many questions in one hour.",
         )
         self._answers = BoundedDict[str, asyncio.Task[str]](_MOST, _stop)
+        self._queue = PublicQueue(self._begun, self._failed)
         self._mcp = AskOverMcp(context.engine.outward, self._rate) if offers_mcp(context.settings) else None
 
     def table(self) -> list[BaseRoute]:
@@ -153,6 +156,8 @@ class PublicAskRoutes:
             return []
         return [
             _ForNobody("/config", self.config, methods=["GET"]),
+            _ForNobody("/gradio_api/queue/join", self._queue.join, methods=["POST"]),
+            _ForNobody("/gradio_api/queue/data", self._queue.data, methods=["GET"]),
             *(self._mcp.table() if self._mcp is not None else ()),
             Route("/gradio_api/info", self.info, methods=["GET"]),
             Route("/gradio_api/call/ask", self.ask, methods=["POST"]),
@@ -167,20 +172,22 @@ class PublicAskRoutes:
 
     async def config(self, _: Request) -> Response:
         """What a Gradio application tells of itself, as far as there is anything for who has no page open."""
-        told: dict[str, Any] = {
-            "api_prefix": "/gradio_api",
-            "mcp_server": self._mcp is not None,
-            "components": [],
-            "dependencies": [],
-        }
-        return JSONResponse(told)
+        return JSONResponse(told_of_itself(mcp=self._mcp is not None))
 
     async def ask(self, request: Request) -> Response:
         """Begin an answer: `{"data": [question]}`, or `{"question": …}`; it is fetched by its `event_id`."""
-        words = self._words(request.headers.get("accept-language", ""))
         given = await json_body(request) or {}
         data = given.get("data")
-        question = text_of(data[0] if isinstance(data, list) and data else given.get("question")).strip()  # pyright: ignore[reportUnknownArgumentType] - anything
+        begun = await self._begun(request, data[0] if isinstance(data, list) and data else given.get("question"))  # pyright: ignore[reportUnknownArgumentType] - anything
+        if isinstance(begun, Response):
+            return begun
+        event = token_urlsafe(16)
+        self._answers[event] = begun
+        return JSONResponse({"event_id": event})
+
+    async def _begun(self, request: Request, asked: object) -> asyncio.Task[str] | Response:
+        """The answer to a question, which is begun; or why it is not."""
+        words, question = self._spoken(request), text_of(asked).strip()
         if not 0 < len(question) <= _LONGEST:
             return JSONResponse({"detail": words("ask.no_question", most=_LONGEST)}, 422)
         try:
@@ -188,13 +195,22 @@ class PublicAskRoutes:
         except TooManyRequestsError as error:
             wait = {"retry-after": str(error.retry_after)}
             return JSONResponse({"detail": words.error(error)}, 429, wait)
-        event = token_urlsafe(16)
-        self._answers[event] = asyncio.create_task(self._engine.outward.of(ASKING_AGENTS).ask(question))
-        return JSONResponse({"event_id": event})
+        return asyncio.create_task(self._engine.outward.of(ASKING_AGENTS).ask(question))
+
+    def _spoken(self, request: Request) -> Words:
+        return self._words(request.headers.get("accept-language", ""))
+
+    def _failed(self, request: Request, error: Exception) -> str:
+        """Why an answer failed, for who asked."""
+        words = self._spoken(request)
+        if isinstance(error, ParlourError):
+            return words.error(error)
+        _log.error("A question from outside failed.\n%s", log_text(error))
+        return words.error({"key": "unexpected"})
 
     async def answer(self, request: Request) -> Response:
         """The stream of an answer: `complete` with a list of one text, or `error`; it can be fetched once."""
-        words = self._words(request.headers.get("accept-language", ""))
+        words = self._spoken(request)
         task = self._answers.pop(request.path_params["event"], None)
         if task is None:
             return PlainTextResponse(words.error(NotFoundError("There is no such event.", key="ask_gone")), 404)
@@ -204,11 +220,8 @@ class PublicAskRoutes:
                 while not (await asyncio.wait({task}, timeout=_ALIVE))[0]:
                     yield "event: heartbeat\ndata: null\n\n"
                 yield f"event: complete\ndata: {json.dumps([task.result()], ensure_ascii=False)}\n\n"
-            except ParlourError as error:
-                yield f"event: error\ndata: {json.dumps(words.error(error), ensure_ascii=False)}\n\n"
             except Exception as error:
-                _log.error("A question from outside failed.\n%s", log_text(error))
-                yield f"event: error\ndata: {json.dumps(words.error({'key': 'unexpected'}), ensure_ascii=False)}\n\n"
+                yield f"event: error\ndata: {json.dumps(self._failed(request, error), ensure_ascii=False)}\n\n"
             finally:
                 task.cancel()
 

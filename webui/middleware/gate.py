@@ -32,6 +32,7 @@ _API = "/gradio_api/"
 _BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
 _PUBLIC = frozenset({"info", "call/ask", "call/v2/ask", "mcp", "mcp/", "mcp/schema"})
+_PUBLIC_QUEUE = frozenset({"queue/join", "queue/data"})  # Gradio's own for who has a page open
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
@@ -193,7 +194,7 @@ class GateMiddleware:
             await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]
-        if self._public and _is_public(path.removeprefix(_API)):
+        if self._public and _is_public(path.removeprefix(_API), owner):
             await self.app(scope, receive, send)
             return
         if owner is None:
@@ -270,8 +271,10 @@ class GateMiddleware:
         return note
 
 
-def _is_public(route: str) -> bool:
+def _is_public(route: str, owner: str | None) -> bool:
     """Whether it is part of what agents without a key may use: routes of ours, never Gradio's own."""
+    if route in _PUBLIC_QUEUE:
+        return owner is None
     return route in _PUBLIC or route.startswith(("call/ask/", "call/v2/ask/"))
 
 

@@ -46,7 +46,8 @@ async def served(engine: Engine, settings: Settings, *, whole: bool = False) -> 
     owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
     app: ASGIApp = SocketDoor(HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ()))
     if whole:
-        app = guarded(GateMiddleware(inner, uploads), settings, "secret", settings.page_token())
+        gate = GateMiddleware(inner, uploads, public=settings.public_ask > 0)
+        app = guarded(gate, settings, "secret", settings.page_token())
     with socket.create_server(("127.0.0.1", 0)) as sock:
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
         server = PromptServer(config)

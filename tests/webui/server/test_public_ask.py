@@ -112,7 +112,11 @@ async def test_without_the_package_there_is_no_door_over_mcp(tmp_path: Path, mon
         ("/gradio_api/info", True, 200),
         ("/gradio_api/call/ask", False, 403),
         ("/gradio_api/call/follow", True, 403),
-        ("/gradio_api/queue/join", True, 403),
+        ("/gradio_api/queue/join", True, 200),
+        ("/gradio_api/queue/data", True, 200),
+        ("/gradio_api/queue/join", False, 403),
+        ("/gradio_api/queue/data", False, 403),
+        ("/gradio_api/cancel", True, 403),
     ],
 )
 async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, status: int, tmp_path: Path) -> None:
