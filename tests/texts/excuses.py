@@ -281,7 +281,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.grown.listed: WordLists.*
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
-        core.rag.search.stored_vectors: Vectors.like
+        core.rag.search.stored_vectors: Vectors.like Vectors.missing MadeVectors.missing
         core.tools.documents: ScratchLibrary.found chunks_as_records source_of
     """,
     "a process of its own, which is ended after its time": """
