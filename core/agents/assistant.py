@@ -296,10 +296,10 @@ class Assistant(FnCallAgent):
         earlier = followed(messages, self._rag)
         place = await within(last_question(messages), library, documents, attached, earlier)
         finder = self._finder(messages, library, place, lang, fits)
-        ask = self._search(finder, unread)
         queries = {} if small else await self._queries(library, place.documents)
-        tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
         read = await self._reading(library, place.documents, fits, unread, place.attached)
+        ask = self._search(finder, unread, read)
+        tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
@@ -381,11 +381,12 @@ class Assistant(FnCallAgent):
         earlier = earlier_questions(messages)
         return Finder(library, place.documents, model, self._rag, *known, only=place.only, earlier=earlier)
 
-    def _search(self, finder: Finder, unread: Sequence[str] = ()) -> AskDocuments:
+    def _search(self, finder: Finder, unread: Sequence[str] = (), read: ReadDocuments | None = None) -> AskDocuments:
         """The tool that finds passages for this reply.
 
         Args:
             unread: A sentence for each document that holds no text.
+            read: The tool that reads all; of a question about all it was offered before, and is not named again.
         """
         model = self._model()
         options = {"k": self._rag.top_k, "notice": not model.small, "brief": finder.is_brief}
@@ -396,6 +397,7 @@ class Assistant(FnCallAgent):
             unsearched=finder.unsearched,
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
+            reader=read.name if read is not None and not finder.is_about_all else "",
             whole=lambda: finder.whole,
             unread=unread,
             only=finder.only,

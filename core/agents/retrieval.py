@@ -20,9 +20,9 @@ from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.citations import numbered
 from core.rag.counted import Count, counted, may_be_counted
-from core.rag.coverage import covered
+from core.rag.coverage import covered, searched
 from core.rag.document import numbered_as
-from core.rag.scope import is_of_topic, scope_of
+from core.rag.scope import exceeds_passages, is_of_topic, scope_of
 from core.rag.search.terms import terms
 from core.rag.unread_parts import chunks_of_text
 from core.tools.builtin.ask_documents import ReadPart
@@ -200,7 +200,8 @@ class Finder:
         attached: Returns the conversation's files, with those that are not in the library yet.
         fits: Tokens of documents that the model surely sees whole: so many are given where the question is about all.
         read: After a search that returned only the beginnings of documents: which parts they are.
-        coverage: After a search that returned all that the question is about: how much that was.
+        coverage: After a search that returned all that the question is about, or passages for one that counts or lists:
+            how much that was.
         whole: Whether the last search gave all of the documents.
         only: The names of the documents, where the question names them and nothing else is searched.
     """
@@ -221,11 +222,17 @@ class Finder:
     earlier: Sequence[str] = ()
     _searches: int = 0
     _count: Count | None = None
+    _given: Sequence[Passage] = ()
 
     @property
     def is_brief(self) -> bool:
         """Whether the model is told no pages: a small one says wrong ones, and marks lead to the right ones."""
         return self.model.small and not is_of_files(self.question)
+
+    @property
+    def is_about_all(self) -> bool:
+        """Whether the question is about all of the documents."""
+        return scope_of(self.question).need == "whole"
 
     async def find(self, question: str, k: int) -> list[Passage]:
         """The passages that answer a question best; for "summarise this" the documents' beginnings.
@@ -264,7 +271,14 @@ class Finder:
             known = {(passage.document_id, passage.chunk_id) for passage in found}
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
-        return await self._fitting(found, question)
+        return await self._best(found, question)
+
+    async def _best(self, found: list[Passage], question: str) -> list[Passage]:
+        """As many of them as fit; how much that is stands in `coverage`, where the question may need more."""
+        fitting = await self._fitting(found, question)
+        if fitting and exceeds_passages(self.question) and not await self.counts():
+            self.coverage = await asyncio.to_thread(_searched, self.library, self.documents, self._given)
+        return fitting
 
     async def counts(self) -> bool:
         """Whether the question asks how many rows or pages there are, and a program knows: then nothing is read."""
@@ -325,7 +339,7 @@ class Finder:
         """All of the documents, if they fit and the question is about anything."""
         if not self.config.whole_documents or is_small_talk(question):
             return []
-        is_about_all = scope_of(self.question).need == "whole"
+        is_about_all = self.is_about_all
         most = max(self.config.max_ref_token, self.fits if is_about_all else 0)
         found = await asyncio.to_thread(_whole_of, self.library, self.documents, self.model, most)
         # What may be shortened on its way to the model is not said to be read.
@@ -364,6 +378,8 @@ class Finder:
                     break
                 room -= tokens
                 chosen.append(one)
+        uncut = {id(one) for one in found}
+        self._given = [one for one in chosen if id(one) in uncut]
         return await asyncio.to_thread(self.library.context.merged, chosen)
 
     def _few(self, found: list[Passage], question: str) -> list[Passage]:
@@ -429,6 +445,10 @@ def _covered(
 ) -> Coverage:
     there = [one for one in library.documents() if one.id in set(documents)]
     return covered(sent, library.context.whole(documents), there, files=files)
+
+
+def _searched(library: Library, documents: Collection[str], given: Sequence[Passage]) -> Coverage:
+    return searched(given, [one for one in library.documents() if one.id in set(documents)])
 
 
 def _interleaved(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:

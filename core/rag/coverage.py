@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Passage
 
 Kind: TypeAlias = Literal["page", "slide", "sheet", "passage"]
-Why: TypeAlias = Literal["", "failed", "cost_limit", "too_long", "enough"]
-"""Why not all was read: the model failed, the cost limit was reached, there is too much for once, or the user wanted
-the answer at once."""
+Why: TypeAlias = Literal["", "failed", "cost_limit", "too_long", "enough", "searched"]
+"""Why not all was read: the model failed, the cost limit was reached, there is too much for once, the user wanted the
+answer at once, or only passages were looked for, by a question that counts or lists."""
 
 EXTRA = "coverage"
 """Where the record stands in the extra data of a result."""
@@ -30,9 +30,10 @@ _RANGES = 12  # a list of more says nothing to anybody
 
 @dataclass(frozen=True, slots=True)
 class DocumentCoverage:
-    """How much of one document was sent to a model.
+    """How much of one document was sent to a model, or of several of which nothing was.
 
     Args:
+        name: The document's; "" for several.
         of: What is counted: its pages, slides or sheets, or its passages where it has none of these.
         read: Those of which all text was sent.
         total: All of them.
@@ -105,15 +106,22 @@ class Coverage:
 
 
 def coverage_in(messages: Iterable[Message]) -> Coverage | None:
-    """The last record among the results of a reply; `None` where documents were only searched.
+    """The last record among the results of a reply; `None` where documents were only searched for a passage.
+
+    A search beside a reading takes nothing away from what was read, and one beside a query over whole tables says
+    nothing of it.
 
     Args:
         messages: All of the reply.
     """
     found: Coverage | None = None
+    is_computed = False
     for message in messages:
-        found = coverage_of_result(message) or found
-    return found
+        is_computed = is_computed or bool((message.extra or {}).get("computed"))
+        record = coverage_of_result(message)
+        if record is not None and (found is None or record.why != "searched" or found.why == "searched"):
+            found = record
+    return None if is_computed and found is not None and found.why == "searched" else found
 
 
 def coverage_of_result(message: Message) -> Coverage | None:
@@ -168,6 +176,27 @@ def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what e
     record = Coverage(rows, wanted is not None, "", unread, calls)
     missed = any(one.missed or (not record.part and one.read + one.empty < one.total) for one in rows)
     return Coverage(rows, record.part, why if missed else "", unread, calls, shortened)
+
+
+def searched(given: Collection[Passage], documents: Sequence[Document]) -> Coverage:
+    """The record of a search by a question that counts or lists: so many passages of so many.
+
+    Documents of which nothing was given are one row, for a library may have thousands.
+
+    Args:
+        given: Those that the model gets whole, before neighbours are joined.
+        documents: All that were searched.
+    """
+    keys = {_key(one) for one in given}
+    read = Counter(document for document, _ in keys)
+    rows = [
+        DocumentCoverage(one.name, "passage", min(read[one.id], one.chunks), one.chunks)
+        for one in documents
+        if read[one.id]
+    ]
+    if others := sum(one.chunks for one in documents if not read[one.id]):
+        rows.append(DocumentCoverage("", "passage", 0, others))
+    return Coverage(tuple(rows), why="searched" if any(one.read < one.total for one in rows) else "")
 
 
 def _of_document(

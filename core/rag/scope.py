@@ -71,7 +71,15 @@ def scope_of(question: str) -> Scope:
     lists = not plain and _says("listing", text) and not _says("retells", text)
     if part := _part_in(text, asks_for_all=_is_whole(text)):
         return Scope("part", part, plain, lists)
-    return Scope("whole", None, plain, lists) if _is_whole(text) else Scope(lists=lists)
+    if _is_whole(text):
+        return Scope("whole", None, plain, lists)
+    return Scope(lists=lists and not _says("figure", text))
+
+
+def exceeds_passages(question: str) -> bool:
+    """Whether passages may be too little for it: it counts or lists something, or is about the whole."""
+    scope = scope_of(question)
+    return scope.lists or scope.need == "whole"
 
 
 def is_of_topic(question: str) -> bool:
@@ -271,7 +279,7 @@ def _is_about_nothing_else(text: str) -> bool:
 
 
 _PARTS: Final = (
-    *("norms", "owned", "held", "measures", "places", "bound", "bound_zh", "plural"),
+    *("norms", "owned", "held", "measures", "units", "places", "bound", "bound_zh", "plural"),
     *("row", "rows", "kind", "kinds", "rows_zh", "kinds_zh"),
     *("things", "asking", "sachen", "choses", "cosas"),
 )

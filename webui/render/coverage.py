@@ -17,7 +17,7 @@ _DASHES: Final = 6
 
 
 def coverage_line(reply: Reply, words: Words) -> str:
-    """How much was read, for the last line of a reply; "" where documents were only searched."""
+    """How much was read, for the last line of a reply; "" where documents were only searched for a passage."""
     coverage = _coverage_of(reply)
     if coverage is None or not coverage.counts():
         return ""
@@ -49,6 +49,8 @@ def coverage_note(reply: Reply, words: Words) -> str:
 def _left_out(coverage: Coverage, words: Words) -> str:
     if coverage.complete:
         return ""
+    if coverage.why == "searched":
+        return words("coverage.why_searched")
     places = [
         words(f"coverage.missed_{one.of}{'' if last > first else '_one'}", name=one.name, first=first, last=last)
         for one in coverage.documents

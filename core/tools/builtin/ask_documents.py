@@ -44,6 +44,23 @@ _NOT_READ = {
     "en": ("Nothing was read of {names}. Say so.", " "),
     "zh": ("没有读取 {names}。请在回答中说明。", ""),
 }
+_BEST: Mapping[Lang, tuple[str, str]] = {
+    "en": (
+        "This is the one passage that fits best, and not all there is.",
+        "These are the {n} passages that fit best, and not all there is.",
+    ),
+    "zh": ("以上是最相符的 1 段，并非全部内容。", "以上是最相符的 {n} 段，并非全部内容。"),
+}
+_THEN: Mapping[Lang, tuple[str, str]] = {
+    "en": (
+        " If the answer rests on more than these, as a count or a list does, say that it may not be complete.",
+        " If the answer rests on more than these, as a count or a list does, call {reader}, which reads all of it.",
+    ),
+    "zh": (
+        "如果答案取决于更多内容（如计数或列举），请说明可能不完整。",
+        "如果答案取决于更多内容（如计数或列举），请调用 {reader} 通读全部。",
+    ),
+}
 _OF = {
     "en": {"page": "page", "slide": "slide", "sheet": "sheet", "passage": "passage"},
     "zh": {"page": " 页", "slide": " 张", "sheet": " 个工作表", "passage": " 段"},
@@ -83,7 +100,9 @@ class AskDocuments(BaseTool):
             `brief=True` pages, and headings that were said before.
         unsearched: The files that cannot be searched whole, asked for where nothing was found.
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
-        coverage: How much the passages found last are of all that was asked about, where they are that.
+        coverage: How much the passages found last are of all that was asked about, where they are that, or where the
+            question counts or lists: then the model is told that they are not all.
+        reader: The name of the tool that reads all of the documents, where the model has it and may need it.
         whole: Whether the passages found last are all of the documents.
         unread: A sentence for each document that holds no text, for `extra`.
         only: The names of the documents, where the question is about them alone and nothing else is searched.
@@ -111,6 +130,7 @@ class AskDocuments(BaseTool):
         unsearched: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         read: Callable[[], Sequence[ReadPart]] | None = None,
         coverage: Callable[[], Coverage | None] | None = None,
+        reader: str = "",
         whole: Callable[[], bool] = bool,
         unread: Sequence[str] = (),
         only: Sequence[str] = (),
@@ -121,6 +141,7 @@ class AskDocuments(BaseTool):
         self._unsearched = unsearched
         self._read = read
         self._coverage = coverage
+        self._reader = reader
         self._whole = whole
         self._only = only
         self._unread: dict[str, Any] = {UNREAD: list(unread)} if unread else {}
@@ -169,12 +190,15 @@ class AskDocuments(BaseTool):
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
+        coverage = self._coverage() if self._coverage is not None else None
+        if coverage is not None and coverage.why == "searched" and self._notice:
+            text = f"{text}\n{_not_all(len(found), self._reader, language)}"
         if self._only:
             text = f"{text}\n{_ONLY[language].format(names=_together(self._only, language))}"
         extra = {**self._always, **({"read": [asdict(part) for part in parts]} if parts else {})}
         if shown:
             text, extra["pictures"] = f"{text}\n{told}", shown
-        if self._coverage is not None and (coverage := self._coverage()) is not None:
+        if coverage is not None:
             extra[EXTRA] = coverage.as_dict()
         if whole and not self._only:
             extra["all_documents"] = True  # the same for each question: `documents_first` looks for it
@@ -186,6 +210,11 @@ class AskDocuments(BaseTool):
         extra = {**self._always, **({"unsearched": [one.as_dict() for one in files]} if files else {})}
         nothing = _NOTHING_IN[lang].format(names=_together(self._only, lang)) if self._only else _NOTHING[lang]
         return ToolResult(unfinished(files, lang) or nothing, extra={"nothing_found": True, **extra})
+
+
+def _not_all(passages: int, reader: str, lang: Lang) -> str:
+    one, several = _BEST[lang]
+    return (one if passages == 1 else several.format(n=passages)) + _THEN[lang][bool(reader)].format(reader=reader)
 
 
 def _together(names: Sequence[str], lang: Lang) -> str:

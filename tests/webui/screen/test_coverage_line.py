@@ -81,6 +81,17 @@ def test_what_was_not_read_is_named_with_the_reason(why: Any, reason: str) -> No
     assert "pages 41–56 of <b>a.pdf, page 57 of <b>a.pdf" in line
 
 
+def test_of_a_count_from_passages_it_is_said_that_it_may_not_be_all() -> None:
+    searched = Coverage(
+        (DocumentCoverage("a.pdf", "passage", 4, 9), DocumentCoverage("", "passage", 0, 60)), why="searched"
+    )
+    line = shown(searched)
+    assert "Read 4 of 69 passages" in line
+    assert "p-covered p-doubt" in line
+    assert "what is counted or listed may not be all" in line
+    assert "计数或列举可能不完整" in shown(searched, "zh")
+
+
 def test_a_file_that_was_not_read_at_all_is_named_too() -> None:
     unread = ({"name": "locked.pdf", "status": "failed"},)
     line = shown(Coverage((DocumentCoverage("a.pdf", "page", 2, 2, 0, ((1, 2),)),), unread=unread))
