@@ -106,7 +106,7 @@ footer { color: var(--ink-3); font-size: 12px; padding: 16px 32px; border-top: 1
 """For a browser: beside each other the conversation and the page that is cited, below each other on a phone."""
 
 PRINTED: Final = """
-body { font-family: sans-serif; font-size: 10pt; line-height: 1.4; }
+body { font-family: sans-serif; font-size: 10pt; line-height: 1.4; overflow-wrap: break-word; }
 h1 { font-family: serif; font-size: 18pt; margin-bottom: 4pt; }
 h2 { font-size: 9pt; color: #5f6258; margin-top: 14pt; margin-bottom: 2pt; }
 h3 { font-size: 11pt; }
@@ -114,7 +114,17 @@ h3 { font-size: 11pt; }
 .user .said { font-family: serif; font-size: 12.5pt; white-space: pre-wrap; }
 pre, code, .formula { font-family: monospace; font-size: 8.5pt; }
 pre { background-color: #f0eee7; padding: 5pt; white-space: pre-wrap; }
-table { border: 1px solid #d8d5ca; } td, th { border: 1px solid #d8d5ca; padding: 2pt 4pt; text-align: left; }
+table { border-collapse: collapse; border-spacing: 0; }
+td, th { border: 1px solid #d8d5ca; padding: 2pt 4pt; text-align: left; }
+table.small { font-size: 8pt; } .small code { font-size: 7pt; }
+table.tiny { font-size: 6.5pt; } .tiny code { font-size: 5.5pt; }
+.row { margin-top: 4pt; margin-bottom: 4pt; }
+ul, ol { padding-left: 20pt; } li li li ul, li li li ol { padding-left: 6pt; }
+li li li li li li li li li li li li ul, li li li li li li li li li li li li ol { padding-left: 0; }
+blockquote { margin-left: 16pt; margin-right: 0; }
+blockquote blockquote blockquote blockquote { margin-left: 3pt; }
+blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote
+  blockquote blockquote { margin-left: 0; }
 .call { font-size: 8.5pt; color: #4d5049; margin-left: 8pt; }
 .mark { color: #1d5a49; font-weight: bold; }
 .page { page-break-before: auto; margin-top: 12pt; }

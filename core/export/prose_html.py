@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _LONGEST: Final = 200_000  # characters; what is longer is shown as it was written
+_DEEPEST: Final = 100  # lists and quotes in each other; what is deeper markdown-it leaves out
 _LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _INLINE: Final = re.compile(
     r"\\\((?P<a>.{1,1000}?)\\\)|\\\[(?P<b>.{1,4000}?)\\\]|\$\$(?P<c>.{1,4000}?)\$\$"
@@ -39,7 +40,7 @@ class Prose:
     """
 
     def __init__(self, picture: Callable[[str, str], str]) -> None:
-        reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        reader = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
         reader.disable("reference")  # or a line of the text says where the marks of others lead
         reader.disable(["html_block", "html_inline"])  # which find nothing here, and are asked at every sign
         reader.inline.ruler.at("text", _plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,14 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.child_process import environment
 from core.errors import BrokenDocumentError, extra_for
+from core.rag.paper_tables import fitted
 from core.rag.parsers.pdf_mupdf import pymupdf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _SECONDS: Final = 180.0
 _MARGINS: Final = (54, 54, -54, -64)
 _FOOT: Final = 36.0  # points above the lower edge
+_LONGEST_WORD: Final = 2000  # signs; MuPDF takes the square of a word's length to break it
+_SHORTER: Final = (0.37, 3.13, 7.71)  # points of a sheet
+_LETTER: Final = 1.0  # points that are no letter yet
+_SURELY_FITS: Final = 30  # signs, in any place where something is too wide after all
+_TAGS: Final = re.compile(r"(<[^>]*>)")
 
 
 def as_pdf(html: str, style: str) -> bytes:
@@ -55,13 +62,8 @@ def as_pdf(html: str, style: str) -> bytes:
 def main(given: str, style: str, made: str) -> None:
     """What the process does: read the page, lay it out, number its sheets, and keep only the letters it needs."""
     library = pymupdf()
-    story = library.Story(html=Path(given).read_text("utf-8"), user_css=Path(style).read_text("utf-8"), em=10)
     draft = f"{made}.part"
-    writer = library.DocumentWriter(draft)
-    sheet = library.paper_rect("a4")
-    for device in _sheets(writer, story, sheet, sheet + _MARGINS):
-        story.draw(device)
-    writer.close()
+    _Paper(library, Path(style).read_text("utf-8")).write(Path(given).read_text("utf-8"), draft)
     document = library.open(draft)
     for number, page in enumerate(document, start=1):
         said = f"{number} / {len(document)}"
@@ -72,13 +74,58 @@ def main(given: str, style: str, made: str) -> None:
     document.save(made, garbage=3, deflate=True)
 
 
-def _sheets(writer: Any, story: Any, sheet: Any, within: Any) -> Iterator[Any]:
-    more = True
-    while more:
-        device = writer.begin_page(sheet)
-        more, _ = story.place(within)
-        yield device
-        writer.end_page()
+class _Paper:
+    """Lays a page out on sheets, so that nothing of it is beyond their margins.
+
+    MuPDF breaks long words where `overflow-wrap` says so, but in no cell of a table; what is too wide it draws beyond
+    the edge without a word, and where a line ends exactly with a sheet it loses the sheet that follows. It tells how
+    far it went, though. So tables are made to fit, and a page of which something is beyond the margins after all is
+    laid out again, with sheets a little shorter and then with its long words cut.
+    """
+
+    def __init__(self, library: Any, style: str) -> None:
+        self._library, self._style = library, style
+        self._sheet = library.paper_rect("a4")
+        self._within = self._sheet + _MARGINS
+
+    def write(self, html: str, draft: str) -> None:
+        """Lay a page out in a file. Raises ValueError where something of it would be lost."""
+        for longest, lists in ((_LONGEST_WORD, False), (_SURELY_FITS, True)):
+            page = fitted(_cut(html, longest), self._overflows, lists=lists)
+            if any(self._drawn(page, draft, less) for less in _SHORTER):
+                return
+        raise ValueError
+
+    def _drawn(self, html: str, draft: str, less: float) -> bool:
+        """Write a file, whose sheets are shorter by so many points; returns whether all of the page is on them."""
+        left, top, right, bottom = self._within
+        within = self._library.Rect(left, top, right, bottom - less)
+        writer = self._library.DocumentWriter(draft)
+        fits = all(self._sheets(html, within, lambda: writer.begin_page(self._sheet), writer.end_page))
+        writer.close()
+        return fits
+
+    def _overflows(self, html: str) -> bool:
+        return not all(self._sheets(html, self._within, lambda: None, lambda: None))
+
+    def _sheets(self, html: str, within: Any, begin: Callable[[], Any], end: Callable[[], None]) -> Iterator[bool]:
+        """Draw sheet after sheet; each gives whether what is on it is within the margins."""
+        story = self._library.Story(html=html, user_css=self._style, em=10)
+        more = True
+        while more:
+            device = begin()
+            more, filled = story.place(within)
+            story.draw(device)
+            end()
+            yield filled[2] <= within.x1 + _LETTER and filled[3] <= within.y1 + _LETTER
+
+
+def _cut(html: str, longest: int) -> str:
+    """The page with a line break in each word of its text that is longer than so many signs."""
+    word = re.compile(rf"(?:&#?\w+;|[^\s&<>]){{{longest}}}(?=[^\s<>])")
+    return "".join(
+        one if one.startswith("<") else word.sub(lambda found: f"{found[0]}<br>", one) for one in _TAGS.split(html)
+    )
 
 
 if __name__ == "__main__":

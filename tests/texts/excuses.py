@@ -330,7 +330,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.web.reading: main_text
         core.llm.backends.whisper_worker: heard
         core.mcp.stdio: _Pipe.send process_transport started
-        core.rag.printing: as_pdf main
+        core.rag.printing: _Paper.* as_pdf main
     """,
     "bytes of a connection, as many at once as one gives": """
         core.llm.backends.dashscope.media: with_uploads
