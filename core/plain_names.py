@@ -53,13 +53,14 @@ def wrong_names(
         return WrongParametersError(said, hint="Write it once.", name=twice)
     rest = [*in_order[len(values) :], *(one for one in takes if one.kind is one.KEYWORD_ONLY)]
     missing = [one.name for one in rest if one.default is one.empty and one.name not in named]
-    return needed(name, missing) if missing else None
+    opens = made.__name__ == "__init__" and callable(getattr(kind, "open", None))
+    return needed(name, missing, opens=opens) if missing else None
 
 
-def needed(name: str, missing: Sequence[str]) -> WrongParametersError:
-    """The sentence for parameters that were not given."""
+def needed(name: str, missing: Sequence[str], *, opens: bool = False) -> WrongParametersError:
+    """The sentence for parameters that were not given; `opens` where a class has `open` for programs."""
     needs = " and ".join(f"`{one}`" for one in missing)
-    hint = f"Write {name}({', '.join(f'{one}=…' for one in missing)})."
+    hint = f"Write {name}.open(…)." if opens else f"Write {name}({', '.join(f'{one}=…' for one in missing)})."
     return WrongParametersError(f"{name} needs {needs}.", hint=hint, name=missing[0])
 
 

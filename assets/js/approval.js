@@ -6,6 +6,7 @@ import { onChange } from './state.js';
 import { locale, say } from './words.js';
 
 const TOO_SOON = 500;  // milliseconds: what was meant for the question before must not answer this one
+let decided = -TOO_SOON;  // when a question was answered last
 const typed = new Map();  // what stands in the fields that were touched, by question and name
 let shown = { which: '', at: 0 };
 let place = null;  // where the keyboard is among the fields
@@ -21,10 +22,13 @@ const mine = (within) => typed.get(named(within)) ?? new Map();
 export function decide(button) {
   const within = button.closest('.p-asks');
   const { call, asked } = within?.dataset ?? {};
-  if (!call || within.dataset.decided || 'fresh' in within.dataset) return;
+  if (!call || within.dataset.decided) return;
   const act = button.dataset.do;
+  // A refusal counts at once, unless it may be the second click on the question before.
+  if ('fresh' in within.dataset && !(NO.includes(act) && shown.at - decided >= TOO_SOON)) return;
   if (!NO.includes(act) && !checkAll(fields(within))) return;
   within.dataset.decided = act;
+  decided = performance.now();
   const edits = mine(within);
   const message = { do: act === 'always' ? 'allow' : act, call, asked };
   if (act === 'answer') message.arguments = Object.fromEntries(fields(within).map((one) => [one.dataset.name, textIn(one)]));

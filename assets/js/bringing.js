@@ -12,12 +12,16 @@ function tell(text, { more = [], act = null, stop = null } = {}) {
   const body = Object.assign(document.createElement('div'), { className: 'p-told' });
   body.append(...[text, ...more].map((said) => Object.assign(document.createElement('p'), { textContent: said })));
   const close = Object.assign(document.createElement('button'), { type: 'button', textContent: say(stop ? 'import_stop' : act ? 'import_open' : 'import_close') });
-  close.addEventListener('click', () => { if (stop) { close.disabled = true; stop(); } else { line.classList.remove('p-there'); act?.(); } });
-  line.replaceChildren(body, close);
+  close.addEventListener('click', () => { if (stop) { close.disabled = true; stop(); } else { putAway(); act?.(); } });
+  const away = act ? [Object.assign(document.createElement('button'), { type: 'button', textContent: say('import_close') })] : [];
+  for (const one of away) one.addEventListener('click', putAway);
+  line.replaceChildren(body, close, ...away);
+  line.dataset.stays = stop ? 'true' : '';
   line.style.bottom = `${innerHeight - foot + 8}px`;
   line.classList.add('p-there');
 }
 
+const putAway = () => line.classList.remove('p-there');
 const parsed = (text) => { try { return JSON.parse(text); } catch { return {}; } };
 const read = (text) => parsed(text.trim().split('\n').at(-1));
 
@@ -70,4 +74,10 @@ export function start() {
   line = Object.assign(document.createElement('div'), { className: 'p-undo p-bringing' });
   line.setAttribute('role', 'status');
   document.body.append(line);
+  // What is being sent stays in sight; a report goes, and Escape does nothing else then.
+  addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.isComposing || line.dataset.stays || !line.classList.contains('p-there') || document.querySelector('dialog[open]')) return;
+    putAway();
+    event.stopPropagation();
+  }, true);
 }

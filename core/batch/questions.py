@@ -50,9 +50,9 @@ def read_questions(path: Path) -> list[BatchQuestion]:
     """
     readers = {".jsonl": _lines, ".ndjson": _lines, ".csv": _table}
     if not path.is_file():
-        raise BatchError("batch_folder" if path.is_dir() else "batch_no_file", file=path.name)
+        raise BatchError("batch_folder" if path.is_dir() else "batch_no_file", file=str(path))
     if path.suffix.lower() not in readers:
-        raise BatchError("batch_kind", file=path.name)
+        raise BatchError("batch_kind", file=str(path))
     try:
         raw = path.read_bytes()
     except OSError as error:

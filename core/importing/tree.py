@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from core.messages.content import ContentItem
 from core.messages.message import Message
-from core.reading.attachments import user_message
+from core.reading.attachments import title_of, user_message
 from core.storage.arriving import ArrivingConversation, ArrivingTurn
 from core.storage.base import new_id
 
@@ -130,7 +130,7 @@ def arrived(foreign: Foreign, left_out: Counter[str], keep: Keep) -> ArrivingCon
     leaf = turns.get(foreign.leaf or "", made[-1])
     row = {
         "id": new_id(),
-        "title": " ".join(foreign.title.split()),
+        "title": " ".join(foreign.title.split()) or _title(made),
         "titled_by": "person",
         "created_at": begun,
         "updated_at": max(foreign.updated or 0.0, begun),
@@ -138,6 +138,12 @@ def arrived(foreign: Foreign, left_out: Counter[str], keep: Keep) -> ArrivingCon
     }
     files = tuple(dict.fromkeys(one for turn in made for one in turn.files))
     return ArrivingConversation(row, tuple(turn.arriving() for turn in made), files)
+
+
+def _title(turns: Sequence[_Turn]) -> str:
+    """What a conversation is called that has no title: by its first question, as those that begin here."""
+    asked = (title_of(turn.parts[0]) for turn in turns if turn.role == "user")
+    return next((one for one in asked if one), "")
 
 
 class _Turn:

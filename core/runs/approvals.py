@@ -257,10 +257,11 @@ class RunGuard(Guard):
     """Stands before the calls of a run and asks its user, on the loop of the run: agents may work on another one.
 
     Args:
-        questions: Where the user is asked; without them nobody is there.
+        questions: Where the user is asked; without them what would be asked is refused.
         rules: Reads the rules anew.
         noted: Waits until the call is in the table, where another process would read that it may have run.
         noted_within: The same for calls of agents that are tools: these go on by what is in the table.
+        unasked: Why it is refused then.
     """
 
     def __init__(
@@ -270,12 +271,14 @@ class RunGuard(Guard):
         rules: Callable[[], Awaitable[Policy]] | None = None,
         noted: Callable[[], Awaitable[None]] | None = None,
         noted_within: Callable[[], Awaitable[None]] | None = None,
+        unasked: Why = "unattended",
     ) -> None:
         super().__init__(policy, self._put if questions is not None else None)
         self._read = rules
         self._noted = noted
         self._noted_within = noted_within
         self._questions = questions
+        self._unasked = unasked
         self._names: dict[str, str] = {}
         self._inside: dict[str, tuple[str, ...]] = {}  # of what is asked within a call, the calls down to it
         self._loop = asyncio.get_running_loop()
@@ -311,7 +314,8 @@ class RunGuard(Guard):
                 if not decision.allowed or await self._still_holds(asked, tool, arguments):
                     return decision
             questions.drop(call_id, within)
-        return await super().decide(tool, call_id, arguments, messages)
+        decision = await super().decide(tool, call_id, arguments, messages)
+        return replace(decision, why=self._unasked) if decision.why == "unattended" else decision
 
     async def rules(self) -> Policy:
         """The rules as they are now."""

@@ -67,7 +67,7 @@ class RunOptions:
         policy: Which tools run, and which the user is asked about.
         rules: Reads the same anew for each call, so that what the user changes meanwhile holds at once; left out, the
             policy stays as it is.
-        attended: Whether there is a user to ask; else what would be asked is refused.
+        attended: Whether the user is asked; else, where two models are compared, what would be asked is refused.
         seconds: Its time; waiting for the user does not count.
         letters: The characters that all its model calls together may write: text, thoughts and arguments.
         cost: What its model calls may cost, in the currency of the price list; `None` for no limit.
@@ -441,7 +441,8 @@ class Run:
             await self._terms.gives_way()
         asks = self.questions if self._terms.attended else None
         noted = self._checkpoint.caught_up if self._terms.shared else None
-        guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted, noted or self._checkpoint.catch_up)
+        within = noted or self._checkpoint.catch_up
+        guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted, within, unasked="compared")
         given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
         given |= {"budget": Budget(self._terms.cost), "enough": self.enough}
         if self._terms.attended:

@@ -34,7 +34,7 @@ Reason: TypeAlias = Literal[
     "writes", "runs_code", "destructive", "unknown_address", "rule", "always", "changed", "expensive"
 ]
 Mode: TypeAlias = Literal["writes", "always", "never"]
-Why: TypeAlias = Literal["user", "timeout", "unattended", "rule", "policy", "made"]
+Why: TypeAlias = Literal["user", "timeout", "unattended", "compared", "rule", "policy", "made"]
 Verdict: TypeAlias = Literal["run", "refuse"] | Reason
 
 _MODES = ("writes", "always", "never")

@@ -168,6 +168,14 @@ _REFUSED: Mapping[Why, tuple[str, Mapping[Lang, str]]] = {
             "zh": "这次调用需要用户允许，而现在没有人可以询问。",
         },
     ),
+    "compared": (
+        "refused_compared",
+        {
+            "en": "This call needs the user's permission, which is not asked for while two models answer side by side. "
+            "Say that it can be made once the user goes on with one of them.",
+            "zh": "这次调用需要用户允许，而两个模型并排回答时不会询问用户。请说明：用户选定其中一个继续后即可执行。",
+        },
+    ),
     "timeout": (
         "refused_timeout",
         {

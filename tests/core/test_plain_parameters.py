@@ -53,6 +53,7 @@ WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
         {"xyz": 1},
         "Limits has no parameter `xyz`. It takes `calls`, `tokens`, `cost`, `seconds`.",
     ),
+    "of a class that programs open": (Library, {"folder": "x"}, "Library needs `config`. Write Library.open(…)."),
     "none at all": (Guard, {}, "Guard needs `policy`. Write Guard(policy=…)."),
     "of a function": (core.tool, {"nme": "x"}, "tool has no parameter `nme`. Did you mean `name`?"),
     "of a method": (

@@ -61,7 +61,11 @@ def _parser() -> Parser:
     )
     parser.add_argument("questions", type=Path, help="JSON lines (texts, or objects with question or messages), or CSV")
     parser.add_argument("--agent", type=Path, help="YAML, TOML or JSON (an assistant with Parlour's own model)")
-    parser.add_argument("--out", type=Path, help="where the answers go (questions.answers.jsonl)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="where the answers go (questions.answers.jsonl, of a CSV file questions.csv.answers.jsonl)",
+    )
     parser.add_argument("--concurrency", type=positive_int, default=4, help="questions asked at the same time (4)")
     parser.add_argument("--limit", type=positive_int, help="questions asked in this run (all)")
     add_allowed(parser)
@@ -72,7 +76,9 @@ def _parser() -> Parser:
 
 def _answered(given: Namespace, words: Words) -> int:
     questions = read_questions(given.questions)
-    out: Path = given.out or given.questions.with_name(f"{given.questions.stem}.answers.jsonl")
+    # Questions in two forms may stand side by side under one name.
+    called = given.questions.name if given.questions.suffix == ".csv" else given.questions.stem
+    out: Path = given.out or given.questions.with_name(f"{called}.answers.jsonl")
     if out.absolute() == given.questions.absolute() or (out.exists() and out.samefile(given.questions)):
         raise BatchError("batch_same_file")
     agent = Agent.from_config(given.agent or {}, variables=dict(given.var))

@@ -224,6 +224,17 @@ async def test_librechats_tree_comes_in(tmp_path: Path) -> None:
         assert imported.left_out == {"files": 1}
 
 
+async def test_a_conversation_without_a_title_is_called_by_its_first_question(tmp_path: Path) -> None:
+    for one, expected in (
+        ({**chatgpt(), "title": ""}, "What is it?"),
+        ({**chatgpt(), "title": " Mine\n"}, "Mine"),
+        ({"title": None, "mapping": dict([gpt("a", None, "assistant", "Hello.")])}, ""),
+    ):
+        came = arrived(chatgpt_reader.read(one, Counter(), lambda _: ""), Counter(), lambda _: None)
+        assert came is not None
+        assert came.row["title"] == expected
+
+
 async def test_a_conversation_in_a_circle_is_left_out_and_the_others_come_in(tmp_path: Path) -> None:
     broken = chatgpt()
     broken["mapping"]["q1"]["parent"] = "a2"

@@ -191,13 +191,13 @@ async def test_the_clock_of_a_run_stands_still_while_it_waits_for_the_user(talk:
     assert await run.wait() == "complete"
 
 
-async def test_without_anybody_there_what_would_be_asked_is_refused(talk: Any) -> None:  # P4
+async def test_where_two_models_are_compared_what_would_be_asked_is_refused(talk: Any) -> None:  # P4
     note = Note()
     run = await talk.ask(agent_of(note, writes("hi"), "No."), terms=RunOptions(attended=False))
     assert await run.wait() == "complete"
     result = calls(run)[0].result
     assert result is not None
-    assert ((result.extra or {})["failed"], note.written) == ("refused_unattended", [])
+    assert ((result.extra or {})["failed"], note.written) == ("refused_compared", [])
 
 
 @pytest.mark.parametrize(

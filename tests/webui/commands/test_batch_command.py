@@ -67,6 +67,15 @@ def test_every_question_has_a_row(tmp_path: Path, service: ModelServer, capsys: 
     assert "30 tokens asked and 6 answered" in said.err
 
 
+def test_a_table_and_a_list_of_one_name_have_answers_of_their_own(tmp_path: Path, service: ModelServer) -> None:
+    config = agent(tmp_path, service)
+    (tmp_path / "q.csv").write_text("question\ntwo\n", encoding="utf-8")
+    for path in (asked(tmp_path, "one"), tmp_path / "q.csv"):
+        assert batch(path, "--agent", config) == 0
+    answers = [rows(tmp_path, name)[0]["answer"] for name in ("q.answers.jsonl", "q.csv.answers.jsonl")]
+    assert answers == ["You said one.", "You said two."]
+
+
 def test_a_group_that_a_file_describes_answers_too(tmp_path: Path) -> None:
     team = {"type": "group_chat", "agent_selection_method": "round_robin", "agents": [{"name": "Ann"}, "bob.yaml"]}
     (tmp_path / "bob.yaml").write_text("name: Bob\nllm: {model_type: scripted, script: [Bob speaks.]}\n", "utf-8")

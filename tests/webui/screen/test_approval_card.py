@@ -176,6 +176,42 @@ def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], s
     assert stage.asked == [{"do": "allow", "call": "a", "asked": which, "arguments": edited}]
 
 
+# One question after another takes the card's place, and each is answered as soon as it is there; no time passes.
+ANSWERED_AT_ONCE = """async ([card, acts]) => {
+    const place = card.parentElement, now = performance.now();
+    let seen = [];
+    performance.now = () => now;
+    for (const act of acts) {
+        const before = place.querySelector('.p-asks');
+        delete before.dataset.fresh;
+        before.dataset.asked += '1';
+        before.outerHTML = before.outerHTML;
+        while (!place.querySelector('.p-asks[data-fresh]')) await new Promise(requestAnimationFrame);
+        const buttons = [...place.querySelectorAll('.p-row [data-do]')];
+        seen = buttons.map((one) => [one.dataset.do, getComputedStyle(one).opacity]);
+        place.querySelector(`[data-do="${act}"]`).click();
+    }
+    delete performance.now;
+    return Object.fromEntries(seen);
+}"""
+
+
+def test_a_question_that_just_came_can_be_refused_at_once_and_is_seen_to_take_no_other_answer(
+    show: Callable[..., Page], stage: Stage
+) -> None:
+    page = show("asking_address")
+    card: Any = page.locator(".p-asks")
+    seen = page.evaluate(ANSWERED_AT_ONCE, [card.element_handle(), ["allow"]])
+    assert (seen["refuse"], seen["allow"]) == ("1", "0.5")
+    expect(page.locator(".p-asks[data-fresh]")).to_have_count(0)
+    assert stage.asked == []
+    # What may be the second click on the question before refuses no other.
+    page.evaluate(ANSWERED_AT_ONCE, [card.element_handle(), ["refuse", "refuse"]])
+    stage.until(lambda: stage.asked)
+    expect(page.locator(".p-asks[data-fresh]")).to_have_count(0)
+    assert [one["do"] for one in stage.asked] == ["refuse"]
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_that_arguments_can_be_changed_is_seen_and_no_edge_is_cut_off(show: Callable[..., Page], width: int) -> None:
     page = show("asking", width=width, height=820)

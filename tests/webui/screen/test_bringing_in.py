@@ -44,6 +44,14 @@ def test_what_came_in_is_looked_at_here_and_in_other_tabs(
     chooser.value.set_files(tmp_path / "export.json")
     expect(page.locator(".p-bringing")).to_contain_text(end.get("done") or end["failed"])
     page.unroute("**/conversations/import")
+    assert [one.inner_text() for one in page.locator(".p-bringing button").all()] == (
+        ["Open", "Close"] if looks else ["Close"]
+    )
+    if looks:
+        page.keyboard.press("Escape")
+    else:
+        page.locator(".p-bringing").get_by_role("button", name="Close").click()
+    expect(page.locator(".p-bringing")).to_be_hidden()
     if looks:
         until(lambda: {"do": "look"} in stage.asked)
         until(lambda: page.evaluate("window.told") == ["look"])

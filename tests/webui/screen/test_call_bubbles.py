@@ -65,6 +65,11 @@ def test_where_the_reader_is_asked_nothing_claims_to_be_at_work() -> None:
         ("refused_rule", "a rule forbids it", "规则禁止"),
         ("refused_timeout", "nobody answered in time", "没有等到回答"),
         ("refused_unattended", "nobody was there to ask", "没有人可以询问"),
+        (
+            "refused_compared",
+            "it would have to ask you, which two models side by side do not",
+            "需要先询问您，而两个模型并排回答时不会询问",
+        ),
     ],
 )
 def test_a_refusal_folds_into_the_title_with_its_reason(failed: str, said: str, chinese: str) -> None:
