@@ -1,6 +1,7 @@
 """A new tool, model, agent, parser, calling template or search service is one new file and one line of a catalog.
 
-One of each is added to a copy of the source in just this way; then the contract tests run on it by themselves.
+One of each is added to a copy of the source in just this way; then the contract tests run on it by themselves. A panel
+of the page is four files: its own, the catalog, and its words in two languages.
 """
 
 from __future__ import annotations
@@ -138,7 +139,26 @@ class Almanac(SearchService):
     """Knows nothing yet."""
 ''',
 )
-ADDITIONS = (TOOL, MODEL, AGENT, PARSER, TEMPLATE, SEARCH_SERVICE)
+PANEL = Addition(
+    "webui/panels/catalog.py",
+    "from webui.panels.demo import demo_html",
+    "from webui.panels.lamp import lamp_html",
+    "webui/panels/lamp.py",
+    '''
+from webui.render.markup import escaped
+
+
+def lamp_html(scene):
+    """A lamp for each conversation."""
+    return f"<p>{escaped(scene.words('lamp.lit', title=scene.title))}</p>"
+''',
+)
+PANEL_LINES = {
+    "webui/panels/catalog.py": ('    Panel("demo", "below", _demo),', '    Panel("lamp", "below", lamp_html),'),
+    "webui/words/en.toml": ('"top.untitled" = "New chat"', '"lamp.lit" = "A lamp for {title}"'),
+    "webui/words/zh.toml": ('"top.untitled" = ', '"lamp.lit" = "{title} 的灯"'),
+}
+ADDITIONS = (TOOL, MODEL, AGENT, PARSER, TEMPLATE, SEARCH_SERVICE, PANEL)
 
 _USED = """
 from pathlib import Path
@@ -197,6 +217,28 @@ asyncio.run(main())
 """
 
 
+_A_PANEL = """
+from core.readiness import Readiness
+from webui.panels.catalog import PANELS, Scene
+from webui.words import Words
+
+panel = next(one for one in PANELS if one.name == "lamp")
+assert panel.place == "below"
+for lang, said in (("en", "A lamp for Rome"), ("zh", "Rome 的灯")):
+    drawn = panel.draw(Scene(Words(lang), Readiness(), title="Rome"))
+    assert drawn == f"<p>{said}</p>", drawn
+"""
+
+
+def _below(root: Path, file: str, after: str, line: str) -> None:
+    """Put a line below the one that holds `after`."""
+    path = root / file
+    below = re.compile(rf"^.*{re.escape(after)}.*$", re.MULTILINE)
+    text, changes = below.subn(lambda found: f"{found[0]}\n{line}", path.read_text("utf-8"))
+    assert changes == 1, file
+    path.write_text(text, "utf-8")
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source with one of each added."""
@@ -207,15 +249,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in (ROOT / "pyproject.toml", ROOT / "tests/slow.txt", *helpers):
         shutil.copy2(file, root / file.relative_to(ROOT))
     for one in ADDITIONS:
-        catalog = root / one.catalog
-        before = catalog.read_text("utf-8")
-        below = re.compile(rf"^.*{re.escape(one.after)}.*$", re.MULTILINE)
-        after, changes = below.subn(lambda found, line=one.line: f"{found[0]}\n{line}", before)
-        assert changes == 1, one.catalog
-        catalog.write_text(after, "utf-8")
+        _below(root, one.catalog, one.after, one.line)
         new = root / one.file
         assert not new.exists()
         new.write_text(one.text, "utf-8")
+    for file, (after, line) in PANEL_LINES.items():
+        _below(root, file, after, line)
     return root
 
 
@@ -235,6 +274,11 @@ def test_a_tool_that_its_line_offers_on_the_page_is_there_with_its_own_words_and
     copy: Path,
 ) -> None:
     _in(copy, "-c", _ON_THE_PAGE)
+
+
+def test_a_panel_of_the_page_is_four_files(copy: Path) -> None:
+    _in(copy, "-c", _A_PANEL)
+    assert len({PANEL.file, *PANEL_LINES}) == 4
 
 
 def test_the_contract_tests_run_on_what_was_added_by_themselves(copy: Path) -> None:
