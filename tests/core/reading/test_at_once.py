@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,16 +98,16 @@ async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine:
     await is_read(engine, (await libraries_of(engine, "alice").add(library.id, pdf(CLAUSE), "policy.pdf")).id)
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
     index = await index_of(engine, "alice")
-    find, was_asked, is_gone = index.afind, asyncio.Event(), asyncio.Event()
+    find, was_asked, is_gone = index.find, threading.Event(), threading.Event()
 
-    async def late(*args: Any, **options: Any) -> Any:
+    def late(*args: Any, **options: Any) -> Any:
         was_asked.set()
-        await is_gone.wait()
-        return await find(*args, **options)
+        assert is_gone.wait(60)
+        return find(*args, **options)
 
-    index.afind = late  # type: ignore[method-assign]
+    index.find = late  # type: ignore[method-assign]
     tried = asyncio.create_task(libraries_of(engine, "alice").tried(library.id, "What is the deductible?"))
-    await was_asked.wait()
+    assert await asyncio.to_thread(was_asked.wait, 60)
     await libraries_of(engine, "alice").delete(library.id)
     is_gone.set()
     assert await tried == []
