@@ -55,6 +55,7 @@ NAMES = (
     "page_hits",
     "real_documents",
     "evidence",
+    "marks_in_documents",
     "claims",
     "scopes",
     "whole",

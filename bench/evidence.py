@@ -120,8 +120,12 @@ def measured(kind: str, reader: str, *, show: bool = False) -> tuple[list[float]
             library.add(path)
             found = list(overlaps(library, setter.printed))
             (document,) = library.documents()
-            blocks = {one.page: library.pages.content(document.id, one.page).blocks for one, _ in found}
-            wrong = [is_wrong for one, _ in found for is_wrong in misplaced(one, blocks[one.page], setter.printed)]
+            there = {one.page: library.pages.content(document.id, one.page) for one, _ in found}
+            wrong = [
+                is_wrong
+                for one, _ in found
+                for is_wrong in misplaced(one, there[one.page].blocks, there[one.page].letters, setter.printed)
+            ]
         if show:
             for passage, value in sorted(found, key=lambda one: one[1])[:4]:
                 print(round(value, 3), passage.page, passage.text[:70], passage.rectangles[:3], file=sys.stderr)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Block, Chunk, Passage, Rectangle
+    from core.rag.page_letters import Letters
 
 Script = Literal["helv", "tiro", "cjk"]
 Text = tuple[str, str]  # a title, and what stands under it
@@ -322,13 +323,16 @@ def holds(marked: Sequence[Rectangle], place: Rectangle, grow: float) -> bool:
     return any(x0 - grow <= x <= x1 + grow and y0 - grow <= y <= y1 + grow for x0, y0, x1, y1 in marked)
 
 
-def misplaced(passage: Chunk | Passage, blocks: Sequence[Block], printed: Sequence[Printed]) -> Iterator[bool]:
+def misplaced(
+    passage: Chunk | Passage, blocks: Sequence[Block], letters: Letters | None, printed: Sequence[Printed]
+) -> Iterator[bool]:
     """For each sentence of a passage whether its mark leaves out a word, or holds more than two words of others.
 
     What marks the first words of a line is estimated, so that a mark may reach into its neighbours.
 
     Args:
         blocks: What was read of its page.
+        letters: The letters that were read of it.
         printed: What was put there.
     """
     words = [place for line in printed if line.page == passage.page for _, place in line.words]
@@ -336,7 +340,7 @@ def misplaced(passage: Chunk | Passage, blocks: Sequence[Block], printed: Sequen
         said = passage.text[start:end].strip()
         quotes = [passage.text[a:b] for a, b in supporting_spans(said, passage.text)] if len(said) >= _LEAST else []
         true = [place for quote in quotes for place in word_places(quote, passage, printed)]
-        marked = proof_on_page([said], passage.text, blocks)
+        marked = proof_on_page([said], passage.text, blocks, letters)
         if true:
             others = [place for place in words if place not in true and holds(marked, place, -1.5)]
             yield len(others) > _OTHERS or not all(holds(marked, place, 1.5) for place in true)

@@ -69,6 +69,9 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "parlour.database.duration": Instrument("histogram", "s", "How long the database took.", _SECONDS),
     "parlour.loop.stalls": Instrument("counter", "{stall}", "How often the event loop stood still for half a second."),
     "parlour.sandbox.cells": Instrument("counter", "{cell}", "Cells that a sandbox ran, by how they ended."),
+    "parlour.marks.dropped": Instrument(
+        "counter", "{mark}", "Marks that were not shown, as the page does not have their words there."
+    ),
     "parlour.requests": Instrument("counter", "{request}", "Requests that were answered, by kind and status."),
     "gen_ai.client.operation.duration": Instrument(
         "histogram", "s", "How long calls of models took, by model and how they ended.", _SECONDS

@@ -94,7 +94,7 @@ class CitedPages:
         if self._library is None or page is None:
             return ()
         try:
-            blocks = self._library.pages.content(*page).blocks
+            content = self._library.pages.content(*page)
         except ParlourError:
             return ()
-        return proof_on_page(sentences, one.text, blocks)
+        return proof_on_page(sentences, one.text, content.blocks, content.letters)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Rectangle: TypeAlias = tuple[float, float, float, float]
+WordRow: TypeAlias = tuple[int, int, str, tuple[int, ...]]
+"""Words of the same height: the upper and the lower edge, the words on lines, of each where it begins and ends."""
 _SAME_EDGE = 3.0  # points
 _CLOSE = 0.2  # of a line's height: the white between lines further apart is not marked
 _SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppt", ".pps"})
@@ -168,12 +170,34 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageShape:
-    """A page's size as displayed and the box around its text, in points."""
+    """A page's size as displayed and the box around its text, in points.
+
+    Args:
+        letters: Its words with their places, as of `page_letters.packed`; `None` where that is not known.
+    """
 
     page: int
     width: float
     height: float
     text_box: Rectangle | None = None
+    letters: tuple[WordRow, ...] | None = None
+
+
+def shape_values(shape: PageShape) -> list[Any]:
+    """A page's shape as values of JSON."""
+    values = [shape.page, shape.width, shape.height, shape.text_box]
+    return values if shape.letters is None else [*values, shape.letters]
+
+
+def shape_from(values: Sequence[Any]) -> PageShape:
+    """A page's shape of such values; older ones have no letters. Raises ValueError, TypeError."""
+    page, width, height, box, *more = values
+    return PageShape(page, width, height, tuple(box) if box else None, letters_from(more[0]) if more else None)
+
+
+def letters_from(rows: Iterable[Sequence[Any]]) -> tuple[WordRow, ...]:
+    """The letters of a page of values of JSON. Raises ValueError, TypeError."""
+    return tuple((top, bottom, texts, tuple(edges)) for top, bottom, texts, edges in rows)
 
 
 _TIME = re.compile(r"^(\d{1,4}):([0-5]\d):([0-5]\d) ", re.MULTILINE)

@@ -76,6 +76,13 @@ def is_figure(text: str) -> bool:
     return text.startswith(tuple(figure for figure, _ in _MARKS.values()))
 
 
+def without_signs(text: str) -> str:
+    """The text without the signs that `figure_text` put before a caption and before the words of a figure."""
+    for sign in (sign for signs in _MARKS.values() for sign in signs) if "[" in text else ():
+        text = text.replace(sign, " ")
+    return text
+
+
 def caption_in(text: str) -> str:
     """The caption in what `figure_text` wrote."""
     first = text.partition("\n")[0]

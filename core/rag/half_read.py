@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import DocumentError
-from core.rag.document import Block, PageShape, block_values
+from core.rag.document import Block, PageShape, block_values, shape_values
 from core.rag.parsers.base import Invisible, Scanned
 from core.rag.parsers.process import found_in
 
@@ -154,7 +154,7 @@ def _told(found: Found) -> dict[str, Any]:
     """As the parser's process tells it."""
     match found:
         case PageShape():
-            return {"shape": [found.page, found.width, found.height, found.text_box]}
+            return {"shape": shape_values(found)}
         case Scanned():
             return {"scanned": [found.page, found.figure]}
         case Invisible():

@@ -12,13 +12,14 @@ import secrets
 import threading
 from bisect import bisect_right
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from core.errors import BrokenDocumentError, NotFoundError
-from core.rag.document import Block, PageShape, block_from, block_values
+from core.rag.document import Block, PageShape, block_from, block_values, letters_from
 from core.rag.index_file import translated
+from core.rag.page_letters import Letters
 from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, PICTURES, parser_for
 from core.rag.parsers.process import Limits, stream
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from core.rag.document import Document
+    from core.rag.document import Document, WordRow
     from core.rag.parsers.base import Found
 
 _log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class PageContent:
         blocks: In reading order; of a sheet and of lines, the first cell of each row is its number.
         shape: The size of a slide or page, where it is known.
         title: The name of a sheet.
+        letters: The letters of a page that is a picture, by which marks on it are proved; `None` where an earlier
+            program read it.
     """
 
     kind: ContentKind
@@ -93,6 +96,7 @@ class PageContent:
     blocks: tuple[Block, ...]
     shape: PageShape | None = None
     title: str = ""
+    letters: Letters | None = None
 
     @property
     def is_numbered(self) -> bool:
@@ -113,7 +117,10 @@ def content_among(found: Iterable[Found], page: int) -> PageContent | None:
             shape = one
         elif isinstance(one, Block) and one.page == page:
             blocks.append(one)
-    return PageContent("page", page, 1, 1, 1, 1, tuple(blocks), shape) if shape is not None else None
+    if shape is None:
+        return None
+    letters = None if shape.letters is None else Letters(shape.letters)
+    return PageContent("page", page, 1, 1, 1, 1, tuple(blocks), shape, letters=letters)
 
 
 @dataclass(slots=True)
@@ -123,6 +130,7 @@ class _Index:
     parts: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
     shapes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     titles: dict[str, str] = field(default_factory=dict[str, str])
+    letters: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # of each page: offset, length in bytes
 
     def of(self, page: int | None) -> list[tuple[int, int, int, int]]:
         return [one for one in self.parts if one[0] == (page or 0)]
@@ -152,6 +160,8 @@ class ContentWriter:
         match found:
             case PageShape():
                 self._index.shapes[str(found.page)] = [found.width, found.height, found.text_box]
+                if found.letters is not None:
+                    self._index.letters[str(found.page)] = self._written(found.letters)
             case Block():
                 if self._kind == "sheet" and not found.cells:
                     self._index.titles[str(found.page or 0)] = found.text
@@ -170,6 +180,8 @@ class ContentWriter:
         self._part()
         at = self._out.tell()
         index: dict[str, Any] = {"parts": self._index.parts, "shapes": self._index.shapes, "titles": self._index.titles}
+        if self._index.letters:
+            index["letters"] = self._index.letters
         if unseen:
             index["unseen"] = True
         self._out.write(json.dumps(index, separators=(",", ":")).encode())
@@ -214,11 +226,16 @@ class ContentWriter:
         page = self._held[0].page or 0
         first = self._counted.get(page, 0)
         self._counted[page] = first + len(self._held)
-        at = self._out.tell()
-        rows = [block_values(one) for one in self._held]
-        self._out.write(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n")
-        self._index.parts.append((page, first + 1, at, self._out.tell() - at))
+        at, length = self._written([block_values(one) for one in self._held])
+        self._index.parts.append((page, first + 1, at, length))
         self._held, self._letters = [], 0
+
+    def _written(self, values: Sequence[Any]) -> list[int]:
+        """Write values as a line; where it begins, and its length in bytes."""
+        line = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+        at = self._out.tell()
+        self._out.write(line)
+        return [at, len(line)]
 
 
 class Contents:
@@ -367,7 +384,8 @@ class _Reader:
         self._file, self._page = file, page
         self._kind: ContentKind = kind
         index = _index_of(file)
-        self._index = _Index([tuple(one) for one in index["parts"]], index["shapes"], index["titles"])
+        parts, letters = [tuple(one) for one in index["parts"]], index.get("letters", {})
+        self._index = _Index(parts, index["shapes"], index["titles"], letters)
         self._parts = self._index.of(page)
 
     def get(self, part: int | None, quote: str, near: float) -> PageContent:
@@ -390,7 +408,13 @@ class _Reader:
             tuple(blocks),
             self._shape_of(shape, self._page or 1) if shape else None,
             self._index.titles.get(str(self._page or 0), ""),
+            None if (rows := self._rows_of(self._page)) is None else Letters(rows),
         )
+
+    def _rows_of(self, page: int | None) -> tuple[WordRow, ...] | None:
+        """The letters of a page as they were packed; `None` where they were not kept."""
+        place = self._index.letters.get(str(page))
+        return None if place is None else letters_from(self._values(*place))
 
     def part_with(self, row: int) -> int | None:
         """The part of a sheet that holds a row, from 1; `None` where rows have no numbers. Reads few of the parts."""
@@ -416,7 +440,9 @@ class _Reader:
                 blocks[number].extend(self._read(at, length))
         found: list[Found] = []
         for number, there in blocks.items():
-            found.append(self._shape_of(self._index.shapes[str(number)], number))
+            found.append(
+                replace(self._shape_of(self._index.shapes[str(number)], number), letters=self._rows_of(number))
+            )
             found.extend(there)
         return found
 
@@ -432,8 +458,12 @@ class _Reader:
         return self._read(at, length)
 
     def _read(self, at: int, length: int) -> list[Block]:
+        return [block_from(values) for values in self._values(at, length)]
+
+    def _values(self, at: int, length: int) -> list[Any]:
         self._file.seek(at)
-        return [block_from(values) for values in json.loads(self._file.read(length))]
+        values: list[Any] = json.loads(self._file.read(length))
+        return values
 
     def _around(self, quote: str, near: float) -> range:
         """The parts with a quotation, at most three; the neighbouring part too if it is at an edge."""

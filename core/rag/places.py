@@ -10,14 +10,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import east_asian_width
 
+from core.observing import count
 from core.rag.attribution import words_of
 from core.rag.citations import supporting_spans
 from core.rag.document import row_text
+from core.rag.text_width import text_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from core.rag.document import Block, Rectangle
+    from core.rag.page_letters import Letters
 
 Direction: TypeAlias = Literal["right", "left", "down", "up"]
 """Where the next letter of a line stands."""
@@ -144,14 +147,18 @@ class Places:
         return self._starts[span.unit] + len(_GAPS.sub("", self._units[span.unit].text[: span.start]))
 
 
-def proof_on_page(sentences: Iterable[str], passage: str, blocks: Sequence[Block]) -> tuple[Rectangle, ...]:
+def proof_on_page(
+    sentences: Iterable[str], passage: str, blocks: Sequence[Block], letters: Letters | None = None
+) -> tuple[Rectangle, ...]:
     """Where on a page the words of a passage stand that support sentences best; nothing where that is not known.
 
-    Of a table's row, the first cell and those that share words with the sentence.
+    Of a table's row, the first cell and those that share words with the sentence. A mark in which the letters of the
+    page do not have all of its words is none: its whole lines are, or all of its block, or nothing, which is counted.
 
     Args:
         passage: Its text.
         blocks: What is on the passage's page.
+        letters: The letters of that page; where they are not known, no line is marked in part.
     """
     units = units_of(blocks)
     places = Places(units)
@@ -163,7 +170,34 @@ def proof_on_page(sentences: Iterable[str], passage: str, blocks: Sequence[Block
             spans = places.find(quote, whole)
             if places.share(quote, spans) >= _FOUND:  # else it points to what happens to have the same words
                 found += [cell for span in spans for cell in _cells_of(said, units[span.unit], blocks, span)]
-    return tuple(rectangles(blocks, units, found))
+    return tuple(_proved(blocks, units, found, letters))
+
+
+def _proved(
+    blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span], letters: Letters | None
+) -> list[Rectangle]:
+    """The rectangles of spans as far as the letters of the page bear them out."""
+    way = _direction(blocks)
+    found: list[Rectangle] = []
+    for span in spans:
+        unit = units[span.unit]
+        block = blocks[unit.block]
+        parts = list(_parts(block, unit, span, way))
+        if letters is None:
+            found += [cell if block.cells else line for cell, line, _ in parts]
+            continue
+        held = [_first_that_holds(text, places, letters) for *places, text in parts]
+        if None in held:
+            around = block.rectangle
+            held = [around if around and letters.hold(unit.text[span.start : span.end], [around]) else None]
+        if None in held:
+            count("parlour.marks.dropped", {"of": "sentence"})
+        found += filter(None, held)
+    return list(dict.fromkeys(found))
+
+
+def _first_that_holds(text: str, places: Iterable[Rectangle], letters: Letters) -> Rectangle | None:
+    return next((place for place in dict.fromkeys(places) if letters.hold(text, [place])), None)
 
 
 def _cells_of(said: str, unit: Unit, blocks: Sequence[Block], span: Span) -> list[Span]:
@@ -189,13 +223,14 @@ def _words_and_figures(text: str) -> set[str]:
 def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span]) -> list[Rectangle]:
     """The rectangles of spans, line by line, of tables cell by cell; of a line covered in part, roughly that part."""
     way = _direction(blocks)
-    found: list[Rectangle] = []
-    for span in spans:
-        unit = units[span.unit]
-        block, start, end = blocks[unit.block], unit.start + span.start, unit.start + span.end
-        cells = _of_cells(block, unit, span)
-        found += _of_block(block, start, end, way) if cells is None else cells
-    return list(dict.fromkeys(found))
+    pieces = (_parts(blocks[units[one.unit].block], units[one.unit], one, way) for one in spans)
+    return list(dict.fromkeys(part for parts in pieces for part, _, _ in parts))
+
+
+def _parts(block: Block, unit: Unit, span: Span, way: Direction) -> Iterator[tuple[Rectangle, Rectangle, str]]:
+    """What a span covers of each line or cell: roughly where that is, the place of all of the line, and its text."""
+    cells = _of_cells(block, unit, span)
+    return iter(cells) if cells is not None else _of_block(block, unit.start + span.start, unit.start + span.end, way)
 
 
 def _direction(blocks: Iterable[Block]) -> Direction:
@@ -213,23 +248,24 @@ def _direction(blocks: Iterable[Block]) -> Direction:
     return max(steps, key=steps.__getitem__) if steps.total() else "right"
 
 
-def _of_cells(block: Block, unit: Unit, span: Span) -> list[Rectangle] | None:
+def _of_cells(block: Block, unit: Unit, span: Span) -> list[tuple[Rectangle, Rectangle, str]] | None:
     """The places of the cells of a row that a span covers; `None` where they are not known, or the row is covered."""
     row = next((place for start, place in block.lines if start == unit.start), None)
     if unit.row is None or row is None or len(block.columns) != len(block.cells[unit.row]):
         return None
     cells, start = block.cells[unit.row], 0
-    found: list[Rectangle] = []
+    found: list[tuple[Rectangle, Rectangle, str]] = []
     for at, cell in enumerate(cells):
         if cell and start < span.end and span.start < start + len(cell):
             # Words may reach over the empty cells that follow: cells that are joined have theirs in the first.
             last = next((other for other in range(at + 1, len(cells)) if cells[other]), len(cells)) - 1
-            found.append((block.columns[at][0], row[1], block.columns[last][1], row[3]))
+            place = (block.columns[at][0], row[1], block.columns[last][1], row[3])
+            found.append((place, row, cell[max(0, span.start - start) : span.end - start]))
         start += len(cell) + len(_BETWEEN_CELLS)
     return None if len(found) == sum(map(bool, cells)) else found
 
 
-def _of_block(block: Block, start: int, end: int, way: Direction) -> Iterator[Rectangle]:
+def _of_block(block: Block, start: int, end: int, way: Direction) -> Iterator[tuple[Rectangle, Rectangle, str]]:
     if block.kind == "figure":
         yield from _of_figure(block, start, end)
         return
@@ -238,18 +274,21 @@ def _of_block(block: Block, start: int, end: int, way: Direction) -> Iterator[Re
     ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
     for (begin, rectangle), until in zip(block.lines, ends, strict=True):
         if begin < end and start < until:
-            line = block.text[begin:until]
-            yield _part(line, rectangle, start - begin, end - begin, way) if is_known else rectangle
+            part, said = rectangle, block.text[max(start, begin) : min(end, until)]
+            if is_known:
+                part = _part(block.text[begin:until], rectangle, start - begin, end - begin, way)
+            yield part, rectangle, said
 
 
-def _of_figure(block: Block, start: int, end: int) -> Iterator[Rectangle]:
+def _of_figure(block: Block, start: int, end: int) -> Iterator[tuple[Rectangle, Rectangle, str]]:
     """The caption's place for words of the caption, the figure's for those that stand in it."""
     places = [place for _, place in block.lines]
-    inside = block.text.find("\n")
-    if places and (len(places) == 1 or end > inside >= 0):
-        yield places[0]
-    if len(places) > 1 and (start < inside or inside < 0):
-        yield from places[1:]
+    inside = block.text.find("\n") if "\n" in block.text else len(block.text)
+    if len(places) > 1 and start < inside:
+        yield places[1], places[1], block.text[start : min(end, inside)]
+        start = inside
+    if places and start < end:
+        yield places[0], places[0], block.text[start:end]
 
 
 def _part(line: str, rectangle: Rectangle, start: int, end: int, way: Direction) -> Rectangle:
@@ -270,24 +309,6 @@ def _part(line: str, rectangle: Rectangle, start: int, end: int, way: Direction)
     if lies:
         return (x0, round(y0 + first * (y1 - y0), 2), x1, round(y0 + last * (y1 - y0), 2))
     return (round(x0 + first * (x1 - x0), 2), y0, round(x0 + last * (x1 - x0), 2), y1)
-
-
-# From the space to the tilde, in hundredths of their size: the mean of Helvetica and Times.
-_WIDTHS = (
-    *(26, 31, 38, 53, 53, 86, 72, 19, 33, 33, 44, 57, 26, 33, 26, 28, 53, 53, 53, 53, 53, 53, 53, 53, 53, 53, 28, 28),
-    *(57, 57, 57, 50, 97, 69, 67, 69, 72, 64, 58, 75, 72, 31, 44, 69, 58, 86, 72, 75, 61, 75, 69, 61, 61, 72, 69, 94),
-    *(69, 69, 61, 31, 28, 31, 47, 53, 33, 50, 53, 47, 53, 50, 31, 53, 53, 25, 25, 50, 25, 81, 53, 53, 53, 53, 33, 44),
-    *(28, 53, 50, 72, 50, 50, 47, 41, 23, 41, 56),
-)
-_ADVANCES = {chr(32 + at): width / 100 for at, width in enumerate(_WIDTHS)}
-
-
-def text_width(text: str) -> float:
-    """The width of text, in widths of a Chinese character; an estimate for highlighting."""
-    return sum(
-        count * (_ADVANCES.get(letter) or (1.0 if east_asian_width(letter) in "WF" else 0.52))
-        for letter, count in Counter(text).items()
-    )
 
 
 _TALL = 1.12  # a printed line's height in sizes of its letters: no font's is smaller

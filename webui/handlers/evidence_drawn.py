@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.errors import DocumentError, NotFoundError, StorageError
+from core.observing import count
 from core.rag.attribution import words_of
 from core.rag.called import name_here
 from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
@@ -165,7 +167,8 @@ def _shown(
         if kind_of(document.media_type) == "page":
             content = _content(library, place)
             if content is None or not content.is_undrawn:
-                return _page(library, document, place, opened, said, content), cited_in_text
+                page = _page(library, document, place, opened, said, content)
+                return page and replace(page, unproved=_unproved(reply, place, content)), cited_in_text
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
@@ -261,7 +264,7 @@ def _page(
         size=library.page_size(document.id, place.page),
         text_box=library.text_box(document.id, place.page),
         cited=_printed(opened, said, content) if opened and said else (),
-        opened=opened.rectangles if opened and place.chunk is not None else (),
+        opened=opened.rectangles if opened and place.chunk is not None and _stands(opened, content) else (),
         letters=letters_of(content.blocks) if content else 0.0,
         figures=tuple(one.lines[0][1] for one in content.blocks if one.kind == "figure" and one.lines)
         if content
@@ -270,11 +273,36 @@ def _page(
     )
 
 
+def _unproved(reply: ShownReply, place: Place, content: PageContent | None) -> frozenset[int]:
+    """The numbers of the passages of a page whose words do not stand where they are said to stand."""
+    here = (
+        one for one in reply.passages if (one.get("document_id"), one.get("page")) == (place.document_id, place.page)
+    )
+    found: set[int] = set()
+    for one in here:
+        with suppress(KeyError, TypeError, ValueError):
+            if not _stands(Passage.from_dict({"score": 0.0, **one}), content):
+                found.add(one["number"])
+    return frozenset(found)
+
+
+def _stands(passage: Passage, content: PageContent | None) -> bool:
+    """Whether the words of a passage stand in its places, as far as that is known; counts one whose words do not."""
+    letters = content.letters if content else None
+    is_printed = not (passage.rows or passage.computed)  # what was computed is printed nowhere
+    if letters is None or not (is_printed and passage.rectangles):
+        return True
+    if letters.hold_most(passage.text, passage.rectangles):
+        return True
+    count("parlour.marks.dropped", {"of": "passage"})
+    return False
+
+
 def _printed(opened: Passage, said: str, content: PageContent | None) -> tuple[Rectangle, ...]:
     """Where what bears the sentence out stands on the page; nothing where that cannot be known."""
     if opened.rows:  # computed from rows whose places are known: the sentence is nowhere on the page
         return opened.rectangles
-    return proof_on_page([said], opened.text, content.blocks) if content else ()
+    return proof_on_page([said], opened.text, content.blocks, content.letters) if content else ()
 
 
 def _text(

@@ -41,6 +41,7 @@ class ShownPage:
         figures: Places of its figures, which are framed: under a marker their colours would be others.
         file: The id of its picture, where that is kept without its document: no other page of it can be shown.
         is_unread: Whether it is not known yet where on it the cited sentence stands, for it is still being read.
+        unproved: The numbers of passages whose words are not where their marks would lie: they have none.
     """
 
     document_id: str
@@ -55,6 +56,7 @@ class ShownPage:
     figures: tuple[Box, ...] = ()
     file: str = ""
     is_unread: bool = False
+    unproved: frozenset[int] = frozenset()
 
     @property
     def fine(self) -> bool:
@@ -88,7 +90,9 @@ def picture(
         message_id: The reply's, for the links.
     """
     marks = "".join(
-        _marks(page, one.get("rectangles") or (), " p-on" if one["number"] == open_number else "") for one in here
+        _marks(page, one.get("rectangles") or (), " p-on" if one["number"] == open_number else "")
+        for one in here
+        if one["number"] not in page.unproved
     )
     marks += _marks(page, page.opened, " p-on") + _marks(page, page.cited, " p-strong")
     alt = escaped(words("evidence.picture", n=page.page, document=page.document))

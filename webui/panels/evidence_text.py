@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from core.rag.document import Block, row_text
 from core.rag.figure_labels import caption_in
 from core.rag.parsers.text import PROSE
-from core.rag.places import Places, Span, text_width, units_of
+from core.rag.places import Places, Span, units_of
 from core.rag.row_numbers import has
+from core.rag.text_width import text_width
 from webui.panels.evidence_page import ShownPage, paper, tabs
 from webui.render.markup import escaped, verbatim
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
+from core.rag.page_letters import packed, pieces_of
 from core.rag.parsers import ocr, pdf_figures, pdf_mupdf, pdf_xfa
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean, is_pdf
 from core.rag.parsers.figure_pictures import MOST_READ
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.parsers.pdf_page import RawPage, Runs, Source
+    from core.rag.parsers.pdf_page import RawPage, Runs, Source, Word
 
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
@@ -80,11 +81,12 @@ class PdfParser:
                     scans_left -= 1
                 page = replace(page, runs=[run for run in page.runs if not is_ornament(run[0])])
                 # The words of figures on a scan are among those of the page.
-                figures_left -= yield from _figures_read(page, 0 if scan else figures_left)
+                seen: list[Word] = []  # what was recognised in them
+                figures_left -= yield from _figures_read(page, 0 if scan else figures_left, seen)
                 is_whole, has_page = is_whole and not page.is_lost, has_page or not page.is_lost
                 has_text = has_text or bool(page.runs)
                 is_scan = is_scan and (page.is_lost or page.is_scanned)
-                yield page.shape
+                yield replace(page.shape, letters=packed([*_words(page), *seen]))
                 if page.is_picture and page.raw:
                     yield pdf_figures.page_as_figure(page.raw, number)
                 body = page.rotation.upright(margins.without(page.shape, page.runs))
@@ -203,15 +205,32 @@ def _with_ocr(page: _Page, scan: RawPage, recognised: Runs) -> _Page:
     return replace(page, shape=_shape(scan, page.shape.page, runs), runs=runs)
 
 
-def _figures_read(page: _Page, most: int) -> Generator[Found, None, int]:
-    """Recognise the words in figures that have none yet, in `most` of them at most; gives in how many it did."""
+def _figures_read(page: _Page, most: int, seen: list[Word]) -> Generator[Found, None, int]:
+    """Recognise the words in figures that have none yet, in `most` of them at most; gives in how many it did.
+
+    Args:
+        seen: Takes the lines that were recognised; each stands somewhere in its figure.
+    """
     done = 0
     for at, run in enumerate(page.runs):
         if page.raw and done < most and (place := pdf_figures.wordless(run[0])):
             done += 1
             yield Scanned(page.shape.page, figure=True)
-            page.runs[at] = [pdf_figures.with_words(run[0], ocr.words_in(page.raw, place))]
+            words = ocr.words_in(page.raw, place)
+            seen += [(*place, text) for text in words]
+            page.runs[at] = [pdf_figures.with_words(run[0], words)]
     return done
+
+
+def _words(page: _Page) -> Iterator[Word]:
+    """What proves marks on a page: its words, the lines that were recognised on it, and the fields of a form."""
+    yield from (page.raw.letters or page.raw.words)() if page.raw else ()
+    for run in page.runs:
+        block = run[0].table
+        if block is None and ocr.is_recognised(run):
+            yield from ((*line.rectangle, line.text) for line in run)
+        elif block and (page.scan or block.kind == "paragraph"):
+            yield from pieces_of(block)
 
 
 def _shape(raw: RawPage, number: int, runs: Runs) -> PageShape:

@@ -87,6 +87,7 @@ class RawPage:
         runs: Its lines of text, those of a paragraph together, in the order in which they are drawn.
         drawn: The boxes of its lines and rectangles.
         words: Gives the words with their boxes.
+        letters: The same, quickly: a box reaches from the first letter to the last, and is as high as these.
         image_share: Gives how much of the page its largest_share image covers, from 0 to 1.
         pixels: Renders the page; takes the pixels for each point.
         is_garbled: Whether some of its text is in a font without a character map.
@@ -108,6 +109,7 @@ class RawPage:
     pictures: Callable[[], list[Rectangle]] = list
     strokes: Sequence[Rectangle] = ()
     fields: Callable[[], list[Field]] = list
+    letters: Callable[[], list[Word]] | None = None
 
 
 XFA_PARTS: Final = frozenset({"", "template", "datasets"})

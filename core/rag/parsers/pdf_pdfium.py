@@ -8,6 +8,7 @@ page is read with most of its letters upright, lines are joined there, and then 
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from contextlib import contextmanager, suppress
 from ctypes import byref, c_double, c_float, c_ulong, c_ushort, create_string_buffer
@@ -183,6 +184,7 @@ class Pdfium:
             text.runs(readable),
             [box for raw in straight(page) if (box := text.view.shown(raw))],
             words=text.words,
+            letters=text.letters,
             image_share=partial(_image_share, page, text.view),
             pixels=partial(_pixels, page),
             is_garbled=len(readable) < len(lines),
@@ -227,6 +229,7 @@ _GAP, _WIDE = 0.6, 1.5  # line heights that are and are not between lines of a p
 _MORE = 1.25  # times the usual gap
 _FAR = 2.0  # line heights between words that belong to different columns
 _HYPHENS = str.maketrans({"\x02": "-", "\ufffe": "-", "\t": " "})
+_WORD = re.compile(r"[^\s\x02\ufffe]+")  # a word that goes on in the next line is two
 _ASKED = 200  # letters of a page, which way round they stand
 
 
@@ -287,6 +290,7 @@ class Text:
         self._page, self._reading = _upright(page)
         self.rotation = (self._reading.rotation - self.view.rotation) % 360
         self._count = max(0, self._page.count_chars())
+        self._found: list[tuple[int, int]] = []
 
     def _text(self, start: int, count: int) -> str:
         return str(self._page.get_text_range(start, count)) if count > 0 else ""
@@ -314,6 +318,27 @@ class Text:
                     first = at + 1
         return found
 
+    def letters(self) -> list[Word]:
+        """Every word with a box around its first and its last letter."""
+        found: list[Word] = []
+        for start, end in self._spans():
+            text = self._text(start, end - start)
+            if len(text) != end - start:  # letters of two code units
+                text = "".join(self._letter(at) for at in range(start, end))
+            for word in _WORD.finditer(text):
+                ends = [self._loose_box(start + at) for at in {word.start(), word.end() - 1}]
+                around = union(tuple(box for box in ends if box))
+                if around and (box := self._reading.shown(around)):
+                    found.append((*self._shown(box), clean(word[0].translate(_HYPHENS))))
+        return found
+
+    def _loose_box(self, at: int) -> Rectangle | None:
+        """A letter's box, as wide as its step and as high as its font, in the page's own coordinates."""
+        rect = self._raw.FS_RECTF()
+        if self._raw.FPDFText_GetLooseCharBox(self._page, at, rect) and rect.right > rect.left:
+            return (rect.left, rect.bottom, rect.right, rect.top)
+        return None
+
     def _shown(self, box: Rectangle) -> Rectangle:
         """An upright box as displayed."""
         return rotated(box, -self.rotation, self._reading.width, self._reading.height)
@@ -321,8 +346,13 @@ class Text:
     def _letter(self, at: int) -> str:
         return chr(self._raw.FPDFText_GetUnicode(self._page, at) or 32)
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
+    def _spans(self) -> list[tuple[int, int]]:
         """Start and end of each line; the library puts a line break between them."""
+        if not self._found:
+            self._found = list(self._parted_lines())
+        return self._found
+
+    def _parted_lines(self) -> Iterator[tuple[int, int]]:
         start = 0
         for at in range(self._count + 1):
             code = self._raw.FPDFText_GetUnicode(self._page, at) if at < self._count else 10
@@ -383,10 +413,7 @@ class Text:
             left, top, right, bottom = c_double(), c_double(), c_double(), c_double()
             if self._raw.FPDFText_GetRect(self._page, index, left, top, right, bottom):
                 boxes.append((left.value, bottom.value, right.value, top.value))
-        for at in {start, end - 1}:
-            rect = self._raw.FS_RECTF(c_float(), c_float(), c_float(), c_float())
-            if self._raw.FPDFText_GetLooseCharBox(self._page, at, rect) and rect.right > rect.left:
-                boxes.append((rect.left, rect.bottom, rect.right, rect.top))
+        boxes += [box for at in {start, end - 1} if (box := self._loose_box(at))]
         around = union(tuple(boxes))
         return self._reading.shown(around) if around else None
 

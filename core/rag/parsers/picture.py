@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, MissingExtraError, NotFoundError
 from core.rag.document import About, Block, PageShape, union
+from core.rag.page_letters import packed, pieces_of
 from core.rag.parsers import ocr
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned
 from core.rag.parsers.ocr import block, lines_of
@@ -59,9 +60,11 @@ class PictureParser:
                 zoom = pixels.width / points[0]
                 runs = lines_of(pixels, zoom, page=number)
                 box = union(tuple(line.rectangle for run in runs for line in run))
-                yield PageShape(number, round(points[0], 2), round(points[1], 2), box)
+                blocks = [block(run, number) for run in runs]
+                words = packed(word for one in blocks for word in pieces_of(one))
+                yield PageShape(number, round(points[0], 2), round(points[1], 2), box, words)
                 yield Block("figure", "", number, ((0, (0.0, 0.0, *points)),), source="page")
-                yield from (block(run, number) for run in runs)
+                yield from blocks
 
 
 def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = "") -> bytes:  # noqa: ARG001 - as for other pages

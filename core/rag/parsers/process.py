@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import errors
 from core.child_process import environment
-from core.rag.document import About, Block, PageShape, block_from
+from core.rag.document import About, Block, PageShape, block_from, shape_from
 from core.rag.parsers.base import PLAIN, AtRow, Invisible, ParseOptions, Part, Scanned
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Limits:
             little of a busy machine, has what it takes.
         seconds_per_page: More of it for each page.
         seconds_per_scan: More of it for each page read by OCR.
-        answer_bytes: Of the text, places and tables that come out of it.
+        answer_bytes: Of the text, places and tables that come out of it; of the letters of its pages as many more.
     """
 
     file_bytes: int = 200 * 1024 * 1024
@@ -125,8 +125,8 @@ def found_in(answer: Mapping[str, Any]) -> Found | None:
     match answer:
         case {"about": [pages, title, damaged, left_out]}:
             return About(pages, title, damaged, left_out)
-        case {"shape": [page, width, height, box]}:
-            return PageShape(page, width, height, tuple(box) if box else None)
+        case {"shape": [*values]}:
+            return shape_from(values)
         case {"block": [*values]}:
             return block_from(values)
         case {"scanned": [page, figure]}:
@@ -278,11 +278,11 @@ class _Worker:
             _log.debug("The reader of documents took no request.")
 
     def answers(self) -> Generator[dict[str, Any]]:
-        total = 0
+        totals = [0, 0]  # bytes of all else, and of pages with their letters
         out = self._process.stdout
         for line in out or ():
-            total += len(line)
-            if total > self._limits.answer_bytes:
+            totals[line.startswith(b'{"shape"')] += len(line)
+            if max(totals) > self._limits.answer_bytes:
                 raise _too_large()
             try:
                 answer: dict[str, Any] = json.loads(line)

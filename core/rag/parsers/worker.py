@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
-from core.rag.document import About, Block, PageShape, block_values
+from core.rag.document import About, Block, PageShape, block_values, shape_values
 from core.rag.parsers.base import AtRow, ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
@@ -78,7 +78,7 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                 if (now := time.monotonic()) - flushed > interval:
                     answer.flush()
                     flushed, interval = now, min(_FLUSH, 2 * interval)
-                _send(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
+                _send(answer, {"shape": shape_values(found)})
             case Part():
                 if allowed := min(_PAGES_OF_A_PART + found.pages, left):
                     left -= allowed

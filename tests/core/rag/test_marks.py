@@ -23,7 +23,8 @@ from bench.typeset import (
     true_lines,
 )
 from core.rag.chunking import chunks_of
-from core.rag.document import Block
+from core.rag.document import Block, PageShape
+from core.rag.page_letters import Letters
 from core.rag.parsers import ocr
 from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
@@ -78,9 +79,10 @@ KINDS: dict[str, Callable[[], Typesetter]] = {
 }
 
 
-def read(path: Path, reader: str) -> list[Block]:
-    found = PARSER_REGISTRY[PDF_READERS[reader][0]]().parse(path, path.name, ParseOptions(pictures=True))
-    return [one for one in found if isinstance(one, Block)]
+def read(path: Path, reader: str) -> tuple[list[Block], dict[int, Letters]]:
+    found = list(PARSER_REGISTRY[PDF_READERS[reader][0]]().parse(path, path.name, ParseOptions(pictures=True)))
+    letters = {one.page: Letters(one.letters or ()) for one in found if isinstance(one, PageShape)}
+    return [one for one in found if isinstance(one, Block)], letters
 
 
 def overlaps(blocks: Sequence[Block], setter: Typesetter) -> list[float]:
@@ -110,7 +112,7 @@ def test_the_marks_of_a_passage_and_of_its_sentences_lie_on_their_words(
     kind: str, reader: str, typeset: Callable[[str], tuple[Path, Typesetter]]
 ) -> None:
     path, setter = typeset(kind)
-    blocks = read(path, reader)
+    blocks, letters = read(path, reader)
     found = overlaps(blocks, setter)
     assert len(found) > 2
     assert statistics.fmean(found) >= 0.9
@@ -118,7 +120,8 @@ def test_the_marks_of_a_passage_and_of_its_sentences_lie_on_their_words(
     wrong = [
         is_wrong
         for chunk in chunks_of(iter(blocks))
-        for is_wrong in misplaced(chunk, [one for one in blocks if one.page == chunk.page], setter.printed)
+        for here in ([one for one in blocks if one.page == chunk.page],)
+        for is_wrong in misplaced(chunk, here, letters[chunk.page or 0], setter.printed)
     ]
     assert len(wrong) > 20
     assert not any(wrong)
@@ -131,5 +134,5 @@ def test_the_marks_of_a_scanned_passage_lie_on_its_lines(script: Script, tmp_pat
     set_in_columns(setter, texts(1, 6, script), [Sheet(380, 330)])
     setter.save(tmp_path / "typeset.pdf")
     scanned(tmp_path / "typeset.pdf", tmp_path / "scan.pdf")
-    found = overlaps(read(tmp_path / "scan.pdf", "pymupdf"), setter)
+    found = overlaps(read(tmp_path / "scan.pdf", "pymupdf")[0], setter)
     assert statistics.fmean(found) >= 0.88
