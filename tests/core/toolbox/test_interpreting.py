@@ -10,6 +10,7 @@ import pytest
 
 from core.engine import Engine
 from core.messages.message import FUNCTION
+from core.runs.reply import CallBlock
 from core.settings import Settings
 from core.storage.base import FILE_ADDRESS
 from core.testing.script import Reply as Say
@@ -71,6 +72,53 @@ async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> N
         await talk_of(engine, "alice", talk.id).delete()
     kept = json.loads((home / "sandbox.json").read_text("utf-8"))
     assert kept["driver"] == told["driver"]
+
+
+LEAVES = """
+secret = "canary-of-alice"
+open("canary.txt", "w").write(secret)
+open("/tmp/canary.txt", "w").write(secret)
+print(len(secret))
+"""
+LOOKS = """
+import os
+print(globals().get("secret"), sorted(os.listdir(".")))
+for folder, _, names in os.walk("/"):
+    if folder.startswith(("/sys", "/proc", "/usr")):
+        continue
+    for name in names:
+        if name == "canary.txt":
+            try:
+                print(folder, open(os.path.join(folder, name)).read())
+            except OSError as error:
+                print("refused")
+for one in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        print("canary" in open(f"/proc/{one}/environ").read(), end="")
+    except OSError:
+        pass
+"""
+
+
+async def test_c27_what_one_person_leaves_in_a_kernel_is_out_of_anothers_reach(tmp_path: Path) -> None:
+    said = [Say(calls=(("code_interpreter", json.dumps({"code": code})),)) for code in (LEAVES, LOOKS)]
+    model = ScriptedModel(said[0], "Kept.", said[1], "Nothing.")
+    async with Engine(Settings.load(home=tmp_path / "home", code="auto"), model=model) as engine:
+        if (await known(engine))["state"] == "off":
+            return
+        results: list[str] = []
+        for person, question in (("alice", "Keep it."), ("bob", "Look.")):
+            await engine.stores.of(person).settings.change("approval", lambda _: {"mode": "never"})
+            talk = await engine.stores.of(person).conversations.create()
+            run = await talk_of(engine, person, talk.id).ask(question)
+            assert await run.wait() == "complete", run.error
+            (call,) = [one for one in run.reply().blocks if isinstance(one, CallBlock)]
+            assert call.result is not None
+            results.append(call.result.get_text_content())
+    assert results[0].startswith("15")
+    assert results[1].startswith("None []"), results[1]
+    assert "canary-of-alice" not in results[1]
+    assert "True" not in results[1]
 
 
 async def test_switched_off_it_is_no_tool_and_readyz_says_so(tmp_path: Path) -> None:
