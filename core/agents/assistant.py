@@ -298,14 +298,17 @@ class Assistant(FnCallAgent):
         finder = self._finder(messages, library, place, lang, fits)
         queries = {} if small else await self._queries(library, place.documents)
         read = await self._reading(library, place.documents, fits, unread, place.attached)
-        ask = self._search(finder, unread, read)
+        asks_tables = bool(queries) and await finder.is_for_tables()
+        reader = next(iter(queries)) if asks_tables else read.name if read and not finder.is_about_all else ""
+        ask = self._search(finder, unread, reader)
         tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
         if self._model().support_multimodal_input:
             loop = replace(loop, model=SeeingModel(loop.model, library, self._rag.max_picture_pixels))
-        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read, finder)
+        first = None if asks_tables else read
+        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, first, finder)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
 
@@ -381,12 +384,12 @@ class Assistant(FnCallAgent):
         earlier = earlier_questions(messages)
         return Finder(library, place.documents, model, self._rag, *known, only=place.only, earlier=earlier)
 
-    def _search(self, finder: Finder, unread: Sequence[str] = (), read: ReadDocuments | None = None) -> AskDocuments:
+    def _search(self, finder: Finder, unread: Sequence[str] = (), reader: str = "") -> AskDocuments:
         """The tool that finds passages for this reply.
 
         Args:
             unread: A sentence for each document that holds no text.
-            read: The tool that reads all; of a question about all it was offered before, and is not named again.
+            reader: The tool that reads all, for a count or a list; of a question about all it was offered before.
         """
         model = self._model()
         options = {"k": self._rag.top_k, "notice": not model.small, "brief": finder.is_brief}
@@ -397,7 +400,7 @@ class Assistant(FnCallAgent):
             unsearched=finder.unsearched,
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
-            reader=read.name if read is not None and not finder.is_about_all else "",
+            reader=reader,
             whole=lambda: finder.whole,
             unread=unread,
             only=finder.only,

@@ -74,6 +74,7 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 _FOR_TOOLS = ("calculator", "current_time")
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".csv", ".tsv")
 _LONGEST_SUM = 200  # letters
 # A request and a sum, and nothing else: what is asked of documents has other words.
 _SUM = re.compile(
@@ -279,6 +280,16 @@ class Finder:
         if fitting and exceeds_passages(self.question) and not await self.counts():
             self.coverage = await asyncio.to_thread(_searched, self.library, self.documents, self._given)
         return fitting
+
+    async def is_for_tables(self) -> bool:
+        """Whether it counts or lists, and all of the documents are sheets: a query over them is exact, and quicker."""
+        if not scope_of(self.question).lists:
+            return False
+        try:
+            there = await asyncio.to_thread(self.library.documents)
+        except StorageError:  # the search says what is wrong
+            return False
+        return all(one.tables and one.name.casefold().endswith(_SHEETS) for one in there if one.id in self.documents)
 
     async def counts(self) -> bool:
         """Whether the question asks how many rows or pages there are, and a program knows: then nothing is read."""

@@ -1,7 +1,9 @@
 """What a question needs of documents: a passage, a part of them, the whole, or only which files there are.
 
-Rules alone decide, from the words of the question, before anything is searched. A guess that goes too far costs time;
-one that does not go far enough finds passages, as any question does.
+Rules decide, from the words of the question, before anything is searched, and the model decides the rest: it has the
+tool that reads all on offer, and where a question that counts or lists was answered from passages, it is told that they
+are not all. A guess that goes too far costs time; one that does not go far enough finds passages, as any question does.
+Why no vectors decide: docs/decisions.md.
 """
 
 from __future__ import annotations

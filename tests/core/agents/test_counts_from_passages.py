@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,17 @@ async def test_a_question_for_one_figure_is_told_nothing_of_the_kind(library: Li
     said, coverage, _ = await found(library, question)
     assert "passages that fit best" not in said
     assert coverage is None
+
+
+async def test_a_list_of_what_stands_in_a_long_sheet_is_left_to_a_query_over_it(tmp_path: Path) -> None:
+    rows = "\n".join(f"Customer {at},{'yes' if at % 3 else 'no'},{at * 7}" for at in range(900))
+    (tmp_path / "customers.csv").write_text(f"Customer,Answered,Amount\n{rows}", encoding="utf-8")
+    with Library.open(tmp_path / "library", CONFIG) as sheets:
+        sheets.add(tmp_path / "customers.csv")
+        said, coverage, _ = await found(sheets, "Which customers have not replied?")
+    assert "call ask_tables, which reads all of it." in said
+    assert coverage is not None
+    assert coverage.why == "searched"
 
 
 def test_a_search_beside_a_reading_takes_nothing_away_from_what_was_read() -> None:
