@@ -23,6 +23,8 @@ _FOOT: Final = 36.0  # points above the lower edge
 _LONGEST_WORD: Final = 2000  # signs; MuPDF takes the square of a word's length to break it
 _SHORTER: Final = (0.37, 3.13, 7.71)  # points of a sheet
 _LETTER: Final = 1.0  # points that are no letter yet
+_LINE: Final = 6.0  # points that are no line yet
+_BELOW: Final = 60.0  # points that margins below a text can add to a sheet that it fills
 _SURELY_FITS: Final = 30  # signs, in any place where something is too wide after all
 _TAGS: Final = re.compile(r"(<[^>]*>)")
 
@@ -103,13 +105,19 @@ class _Paper:
         writer = self._library.DocumentWriter(draft)
         fits = all(self._sheets(html, within, lambda: writer.begin_page(self._sheet), writer.end_page))
         writer.close()
-        return fits
+        return fits and not self._has_text_beyond(draft)
+
+    def _has_text_beyond(self, draft: str) -> bool:
+        edge = self._within
+        with self._library.open(draft) as document:
+            lines = (line for page in document for line in page.get_text("blocks", flags=0))  # also off the sheet
+            return any(x1 > edge.x1 + _LETTER or y1 > edge.y1 + _LINE for _, _, x1, y1, *_ in lines)
 
     def _overflows(self, html: str) -> bool:
         return not all(self._sheets(html, self._within, lambda: None, lambda: None))
 
     def _sheets(self, html: str, within: Any, begin: Callable[[], Any], end: Callable[[], None]) -> Iterator[bool]:
-        """Draw sheet after sheet; each gives whether what is on it is within the margins."""
+        """Draw sheet after sheet; each gives whether what is on it seems to be within the margins."""
         story = self._library.Story(html=html, user_css=self._style, em=10)
         more = True
         while more:
@@ -117,7 +125,7 @@ class _Paper:
             more, filled = story.place(within)
             story.draw(device)
             end()
-            yield filled[2] <= within.x1 + _LETTER and filled[3] <= within.y1 + _LETTER
+            yield filled[2] <= within.x1 + _LETTER and filled[3] <= within.y1 + _BELOW
 
 
 def _cut(html: str, longest: int) -> str:
