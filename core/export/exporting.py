@@ -6,7 +6,7 @@ import asyncio
 import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -204,8 +204,8 @@ class Exporting:
             placed: Puts the picture of a page somewhere; returns its address.
         """
         writer.files.update((f"/files/{one.id}", _file(one, redaction)) for one in outline.files)
-        yield writer.head(_head(outline, redaction), len(outline.turns) - len(outline.path))
-        async for turns in self._turns(outline, outline.path, redaction):
+        yield writer.head(_head(outline, redaction), outline.others)
+        async for turns in self._turns(outline, outline.in_sight, redaction):
             writer.files.update((one.id, one) for one in _inside(redaction))
             yield await asyncio.to_thread(writer.turns, turns)
         async with self._cited_pages(outline, needed=bool(writer.cited)) as pages:
@@ -244,28 +244,47 @@ class Exporting:
     async def _markdown(self, outline: Outline, redaction: Redaction, lang: Lang) -> AsyncGenerator[str, None]:
         files = {f"/files/{one.id}": _file(one, redaction) for one in outline.files}
         writer = MarkdownWriter(files, lang)
-        others = len(outline.turns) - len(outline.path)
-        yield writer.head(_head(outline, redaction), others)
-        async for turns in self._turns(outline, outline.path, redaction):
+        yield writer.head(_head(outline, redaction), outline.others)
+        async for turns in self._turns(outline, outline.in_sight, redaction):
             files.update((one.id, one) for one in _inside(redaction))
             yield await asyncio.to_thread(writer.turns, turns)
 
     async def _turns(
         self, outline: Outline, ids: Sequence[str], redaction: Redaction
     ) -> AsyncGenerator[list[ExportedTurn], None]:
-        conversation, path, names = outline.conversation, frozenset(outline.path), names_of(outline.documents)
+        path, names = frozenset(outline.path), names_of(outline.documents)
+        pair = frozenset({outline.beside.first, outline.beside.second} if outline.beside is not None else ())
         for start in range(0, len(ids), _AT_ONCE):
-            found = await self.whole.turns(conversation.id, ids[start : start + _AT_ONCE])
+            found = await self._found(outline, ids[start : start + _AT_ONCE])
             so_far = {one.message.id: await self.so_far(one) for one in found if one.message.status == "running"}
 
             def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
                 events = (so_far.get(one.message.id, ()) for one in found)
                 pairs = zip(map(_as_it_stands, found), events, strict=True)
                 return [
-                    turn_of(one, redaction, shown=one.message.id in path, so_far=log, names=names) for one, log in pairs
+                    turn_of(
+                        one,
+                        redaction,
+                        shown=one.message.id in path,
+                        beside=one.message.id in pair,
+                        so_far=log,
+                        names=names,
+                    )
+                    for one, log in pairs
                 ]
 
             yield await asyncio.to_thread(made)
+
+    async def _found(self, outline: Outline, ids: Sequence[str]) -> list[WholeTurn]:
+        """Some turns; a second reply that is being written is in a place of its own, and moves when it is over."""
+        found = await self.whole.turns(outline.conversation.id, ids)
+        beside = outline.beside
+        if beside is None or beside.second not in ids or beside.second in {one.message.id for one in found}:
+            return found
+        with suppress(NotFoundError):  # moved just now: what is exported then has it
+            for one in await self.whole.turns(beside.place, [beside.second]):
+                found.append(replace(one, message=replace(one.message, parent_id=beside.question)))
+        return sorted(found, key=lambda one: ids.index(one.message.id))
 
     async def so_far(self, turn: WholeTurn) -> Sequence[LoggedEvent]:
         """What has happened in a reply that is being written: here, or in another process."""

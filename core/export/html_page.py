@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.cited_pages import cited_sentences, page_of
 from core.export.html_style import PRINTED, SCREEN, hash_of
-from core.export.markdown import LABELS, about
+from core.export.markdown import LABELS, about, speaker
 from core.export.prose_html import Prose
 from core.export.turns import MARK
 from core.export.where_cited import where_cited
@@ -133,11 +133,11 @@ class HtmlWriter:
         calls = {call.message: call for call in turn.calls}
         answered = {call.result for call in turn.calls}
         parts: list[str] = []
-        speaker: str | None = None
+        named: str | None = None
         for index, message in enumerate(turn.messages):
-            if turn.role == "assistant" and message.role != FUNCTION and (message.name or None) != speaker:
-                speaker = message.name or None
-                parts.append(f"<h3>{_text(speaker)}</h3>" if speaker else "")
+            if turn.role == "assistant" and message.role != FUNCTION and (message.name or None) != named:
+                named = message.name or None
+                parts.append(f"<h3>{_text(named)}</h3>" if named else "")
             if index in calls:
                 parts.append(self._call(calls[index], turn))
             elif index not in answered:
@@ -145,7 +145,10 @@ class HtmlWriter:
         self._note_cited(turn)
         when = f'<p class="by">{" · ".join(map(_text, about(turn, self._words)))}</p>'
         said = "\n".join(filter(None, [*parts, self._ending(turn), when]))
-        return f'<article class="{turn.role}"><h2>{_text(self._words[turn.role])}</h2>\n{said}\n</article>\n'
+        made = f'<article class="{turn.role}"><h2>{_text(speaker(turn, self._words))}</h2>\n{said}\n</article>\n'
+        if not turn.beside:
+            return made
+        return f'<div class="beside">\n{made}' if turn.shown else f"{made}</div>\n"
 
     def _note_cited(self, turn: ExportedTurn) -> None:
         texts = [one.get_text_content() for one in turn.messages if one.role == "assistant"]

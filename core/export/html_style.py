@@ -36,7 +36,7 @@ h1 { font: 500 19px/1.3 var(--serif); margin: 0; }
 .note { color: var(--ink-3); font-size: 13px; margin: 0; }
 main { max-width: 34.5rem; margin: 0 auto; padding: 24px 16px 64px; }
 article { margin: 0; }
-article + .user { border-top: 1px solid var(--rule); margin-top: 24px; padding-top: 24px; }
+article + .user, .beside + .user { border-top: 1px solid var(--rule); margin-top: 24px; padding-top: 24px; }
 .user .said { font: 400 19px/1.42 var(--serif); white-space: pre-wrap; margin: 0 0 12px; }
 :root:lang(zh) .user .said { font-size: 18px; line-height: 1.65; }
 article h2 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -89,6 +89,11 @@ a.mark:hover { background: var(--accent); color: var(--on); }
 footer { color: var(--ink-3); font-size: 12px; padding: 16px 32px; border-top: 1px solid var(--rule); }
 .list { list-style: none; padding: 0; } .list li { border-top: 1px solid var(--rule); padding: 10px 0; }
 .list span { color: var(--ink-3); font-size: 12px; display: block; }
+@media (min-width: 800px) { main:has(> .beside) { max-width: 62rem; }
+  main:has(> .beside) > article { max-width: 32.5rem; margin: 0 auto; }
+  .beside { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 32px; } }
+.beside { margin-top: 24px; }
+.beside h2 { position: static; width: auto; height: auto; clip-path: none; font: 500 14px/1.4 var(--sans); }
 @media (min-width: 1000px) { @supports selector(:has(*)) {
   body:has(> .evidence) { padding-right: clamp(400px, 34vw, 640px); }
   body:has(> .evidence) .evidence { position: fixed; inset: 0 0 0 auto; width: clamp(400px, 34vw, 640px);

@@ -147,6 +147,16 @@ def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
     return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more, *computed, *uncounted]
 
 
+def speaker(turn: ExportedTurn, words: Mapping[str, str]) -> str:
+    """Whose turn it is; of two replies side by side, which model's. Nothing of it is safe for Markdown or HTML yet.
+
+    Args:
+        words: Those of `LABELS`.
+    """
+    model = turn.run.model if turn.beside and turn.run is not None else ""
+    return f"{words[turn.role]} · {model}" if model else words[turn.role]
+
+
 def html(text: str) -> str:
     """Text in a line of HTML."""
     return re.sub("[&<>]", lambda found: _HTML[found[0]], " ".join(text.split()))
@@ -321,12 +331,12 @@ class MarkdownWriter:
         calls = {call.message: call for call in turn.calls}
         answered = {call.result for call in turn.calls}
         steps = iter([step for step in turn.thoughts if step.tool_name is not None])
-        speaker: str | None = None
+        named: str | None = None
         yield from self._named(turn)
         for index, message in enumerate(turn.messages):
-            if turn.role == "assistant" and message.role != FUNCTION and (message.name or None) != speaker:
-                speaker = message.name or None
-                yield f"### {plain(speaker)}" if speaker else ""
+            if turn.role == "assistant" and message.role != FUNCTION and (message.name or None) != named:
+                named = message.name or None
+                yield f"### {plain(named)}" if named else ""
             if index in calls:
                 yield self._call(calls[index], next(steps, None), turn)
             elif index not in answered:
@@ -335,7 +345,7 @@ class MarkdownWriter:
         yield "\n".join(self._note(known[number], note) for number, note in notes.items())
 
     def _named(self, turn: ExportedTurn) -> Iterator[str]:
-        yield f"## {self._words[turn.role]}"
+        yield f"## {plain(speaker(turn, self._words))}"
         yield f"<sub>{' · '.join(map(plain, about(turn, self._words)))}</sub>"
 
     def _said(

@@ -146,6 +146,7 @@ class ExportedTurn(_Value):
 
     Args:
         shown: Whether it is on the branch that was in sight.
+        beside: Whether it is one of two replies that were shown side by side; of these, only one is `shown`.
         status: `running` of a reply that was still being written: it is here as far as it had come.
         messages: What was said, called and answered, as an agent takes it; in `extra["passages"]` of a result stand
             numbers of `citations` in place of the passages.
@@ -163,6 +164,7 @@ class ExportedTurn(_Value):
     role: Literal["user", "assistant"]
     status: Status
     shown: bool
+    beside: bool = False
     created_at: datetime
     messages: tuple[Message, ...] = ()
     calls: tuple[ExportedCall, ...] = ()

@@ -39,20 +39,26 @@ class SharedTurns:
     """The turns of a page.
 
     Args:
-        turns: In their order, each following the one before it.
+        turns: In their order; one whose own is not among them follows the one before it.
         file_name: What the page calls a file that it does not hold.
 
     Attributes:
         rows: The lines of `messages.jsonl`.
         logs: The lines of each log, by the id of its run.
+        leaf: The id of the last turn of the branch in sight, if there is one.
     """
 
     def __init__(self, turns: Iterable[ExportedTurn], file_name: Callable[[ContentItem], str]) -> None:
         self._file_name = file_name
         self.rows: list[dict[str, Any]] = []
         self.logs: dict[str, list[dict[str, Any]]] = {}
+        self.leaf: str | None = None
+        self._ids: dict[str | None, str] = {}  # of rows, by those of their turns
         for turn in turns:
-            self.rows.append(self._row(turn))
+            row = self._row(turn)
+            self.rows.append(row)
+            self._ids[turn.id] = row["id"]
+            self.leaf = row["id"] if turn.shown else self.leaf
 
     def _row(self, turn: ExportedTurn) -> dict[str, Any]:
         parts = [self._part(one, turn.citations) for one in turn.messages]
@@ -63,7 +69,7 @@ class SharedTurns:
             self.logs[run["id"]] = log
         return {
             "id": new_id(),
-            "parent_id": self.rows[-1]["id"] if self.rows else None,
+            "parent_id": self._ids.get(turn.parent_id, self.leaf),
             "role": turn.role,
             "status": status,
             "created_at": at,

@@ -77,7 +77,7 @@ async def snapshot(exporting: Exporting, conversation_id: str, lang: Lang) -> Sn
         made.count(len(pieces[-1]))
     title = redaction.said(outline.conversation.title)
     bundle = await asyncio.to_thread(made.bundle, title, pieces)
-    return Snapshot(title, bundle, Held(len(outline.path), len(made.pages()), made.names()), made.rated)
+    return Snapshot(title, bundle, Held(len(outline.in_sight), len(made.pages()), made.names()), made.rated)
 
 
 def page_of(bundle: bytes) -> bytes:
@@ -169,7 +169,7 @@ class _Making(HtmlWriter):
                 "titled_by": "person",
                 "created_at": now,
                 "updated_at": now,
-                "leaf_id": turns.rows[-1]["id"] if turns.rows else None,
+                "leaf_id": turns.leaf,
             },
             "files": [],
             "documents": [],

@@ -43,6 +43,7 @@ def turn_of(
     redaction: Redaction,
     *,
     shown: bool,
+    beside: bool = False,
     so_far: Sequence[LoggedEvent] = (),
     names: Names | None = None,
 ) -> ExportedTurn:
@@ -51,6 +52,7 @@ def turn_of(
     Args:
         redaction: Takes the keys out.
         shown: Whether it is on the branch in sight.
+        beside: Whether it is one of two replies that are shown side by side.
         so_far: Of a reply that is being written, or was when its process was killed, what has happened.
         names: What the conversation calls its documents; a reply may have been stored under another name.
     """
@@ -70,6 +72,7 @@ def turn_of(
         role=stored.role,
         status=stored.status,
         shown=shown,
+        beside=beside,
         created_at=moment(stored.created_at),
         messages=tuple(_numbered(one, reply) for one in messages),
         calls=tuple(_calls(messages, reply)),

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import Connection, Table, insert, select
 
@@ -46,6 +46,23 @@ _NUMBERED = re.compile(r"(?<=\S) \([1-9][0-9]{0,2}\)$")  # a year is none
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """A second reply that is shown beside the first one, until one of them is chosen.
+
+    Args:
+        question: What both answer.
+        first: The reply that is on the path.
+        second: The other one.
+        place: The conversation that the second one is in; one of its own while it is being written.
+    """
+
+    question: str
+    first: str
+    second: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """What is in a conversation.
 
@@ -56,6 +73,7 @@ class Outline:
         path: The ids of those that are shown, from root to leaf.
         files: Every file that it needs, those of its documents included.
         pages: Pictures of pages that came along without their documents.
+        beside: Two replies that are shown side by side.
     """
 
     conversation: ConversationRecord
@@ -65,6 +83,20 @@ class Outline:
     files: tuple[FileRecord, ...]
     documents: tuple[DocumentRecord, ...]
     pages: tuple[PagePlace, ...] = ()
+    beside: Beside | None = None
+
+    @property
+    def in_sight(self) -> tuple[str, ...]:
+        """The ids of the turns that are shown, a second reply behind the first."""
+        if self.beside is None:
+            return self.path
+        after = self.path.index(self.beside.first) + 1
+        return (*self.path[:after], self.beside.second, *self.path[after:])
+
+    @property
+    def others(self) -> int:
+        """How many turns are out of sight."""
+        return len(set(self.turns) - set(self.in_sight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +140,36 @@ class WholeConversations:
             needed = connection.execute(select(files).where(files.c.id.in_(used)).order_by(files.c.created_at)).all()
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             path = _path(tree, conversation.leaf_id)
-            settings = connection.execute(select(conversations.c.settings).where(conversations.c.id == conversation_id))
-            pages = kept_pages(settings.scalar() or {}).values()
+            query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
+            settings = dict[str, Any](connection.execute(query).scalar() or {})
+            pages = tuple(kept_pages(settings).values())
             found = tuple(map(file_record, needed))
-            return Outline(conversation, tuple(tree), _downward(tree), path, found, tuple(own), tuple(pages))
+            beside = self._beside(connection, conversation_id, settings.get(COMPARED), tree, path)
+            return Outline(conversation, tuple(tree), _downward(tree), path, found, tuple(own), pages, beside)
 
         return await self._database.read(load)
+
+    def _beside(
+        self,
+        connection: Connection,
+        conversation_id: str,
+        compared: Any,
+        tree: Mapping[str, str | None],
+        path: tuple[str, ...],
+    ) -> Beside | None:
+        """The replies that are shown side by side, by what the conversation's settings note of them."""
+        noted = cast("dict[str, Any]", compared) if isinstance(compared, dict) else {}
+        question, second, place = (str(noted.get(name) or "") for name in ("question", "reply", "place"))
+        first = next((one for one in path if tree[one] == question), None)
+        if first is None:
+            return None
+        if second:
+            shown = tree.get(second) == question and second not in path
+            return Beside(question, first, second, conversation_id) if shown else None
+        mine = (conversations.c.id == place) & (conversations.c.owner_id == self._owner)
+        there = select(messages.c.id).join(conversations, conversations.c.id == messages.c.conversation_id).where(mine)
+        written = connection.execute(there).scalar()
+        return Beside(question, first, str(written), place) if written is not None else None
 
     async def turns(self, conversation_id: str, ids: Sequence[str]) -> list[WholeTurn]:
         """Some turns, in the order of `ids`; one that is gone is left out. Raises NotFoundError."""

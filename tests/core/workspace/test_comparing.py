@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
 import time
+import zipfile
 from collections.abc import AsyncIterator, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ConflictError, NotFoundError
+from core.export.sharing import snapshot
 from core.models.model_name import ModelName
 from core.models.own_models import Draft
 from core.settings import Settings
@@ -23,6 +28,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.comparing import Comparison
 from core.workspace.conversation import Conversation
+from core.workspace.taking import Taking
 from tests.core.talks import models_of, talk_of
 
 pytestmark = pytest.mark.anyio
@@ -112,6 +118,54 @@ async def test_both_answer_and_the_second_reply_is_a_version_of_the_first(
     assert await listed(engine) == 1
     kinds = [one.event.kind for one in await talk.runs.events(over.run_id or "")]
     assert kinds.count("model_called") == 1
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+async def test_what_is_exported_has_both_replies_under_the_names_of_their_models_until_one_goes_on(
+    engine: Engine, servers: Servers, held: threading.Event, form: Any
+) -> None:
+    talk = await begun(engine, servers)
+    exporting = Taking(talk.services).exporting
+
+    async def exported() -> str:
+        made = await exporting.export(talk.id, form)
+        return "".join([piece async for piece in made.pieces])
+
+    await (await talk.ask("Who are you?")).wait()
+    second = (await second_of(talk, over=False)).second
+    assert second is not None
+    begun_one = await exported()
+    assert begun_one.index("I am one") < begun_one.index("This reply was still being written")
+    held.set()
+    await second_of(talk)
+    both = await exported()
+    names = re.findall(r"(?:## |<h2>)Assistant · (\w+)", both)
+    assert names == ["one", "two"]
+    assert both.index("I am one") < both.index("I am two")
+    assert "not in sight" not in both
+    await talk.choose_second_model(None)
+    alone = await exported()
+    assert "I am two" not in alone
+    assert "1 turn of another version is not in sight" in alone
+
+
+async def test_a_copy_of_what_is_shared_has_both_replies_to_the_one_question(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    await (await talk.ask("Who are you?")).wait()
+    await second_of(talk)
+    shared = await snapshot(Taking(talk.services).exporting, talk.id, "en")
+    assert shared.held.messages == 3
+    with zipfile.ZipFile(BytesIO(shared.bundle)) as archive:
+        names = {name.rpartition("/")[2]: name for name in archive.namelist()}
+        rows = [json.loads(line) for line in archive.read(names["messages.jsonl"]).splitlines()]
+        about = json.loads(archive.read(names["conversation.json"]))
+    question, first, second = rows
+    assert question["parent_id"] is None
+    assert first["parent_id"] == second["parent_id"] == question["id"]
+    assert about["conversation"]["leaf_id"] == first["id"]
 
 
 async def test_the_conversation_counts_as_answered_as_long_as_the_second_reply_is_written(
