@@ -76,7 +76,9 @@ class PublicQueue:
         if isinstance(begun, Response):
             return begun
         event = token_urlsafe(16)
-        self._waiting[session] = self._waiting.get(session, {}) | {event: begun}
+        waiting = self._waiting.get(session, {})
+        waiting[event] = begun
+        self._waiting[session] = waiting
         return JSONResponse({"event_id": event})
 
     async def data(self, request: Request) -> Response:
@@ -87,9 +89,10 @@ class PublicQueue:
             said = time.monotonic()
             try:
                 while waiting := self._waiting.get(session):
-                    await asyncio.wait(waiting.values(), timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait([*waiting.values()], timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+                    waiting = self._waiting.get(session, {})  # those that made room for others are gone
                     for event in [one for one, task in waiting.items() if task.done()]:
-                        task = self._waiting[session].pop(event)
+                        task = waiting.pop(event)
                         yield _line("process_completed", event_id=event, **self._came(request, task))
                     if time.monotonic() - said > _ALIVE:
                         said = time.monotonic()

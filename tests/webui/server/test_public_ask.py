@@ -20,6 +20,7 @@ from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.people_app import house
 from webui.context import WebContext
 from webui.handlers.public_ask import PublicAskRoutes
+from webui.handlers.public_queue import FUNCTION
 from webui.middleware.gate import GateMiddleware
 from webui.uploads import Uploads
 from webui.words import Words
@@ -151,6 +152,7 @@ async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
             return question
 
     monkeypatch.setattr("webui.handlers.public_ask._MOST", 1)
+    monkeypatch.setattr("webui.handlers.public_queue._MOST", 1)
     monkeypatch.setattr("core.mcp_endpoint.McpAccess.of", lambda _, __: Thinking())
     async with asked(tmp_path, ScriptedModel("Never."), 5) as agent:
         await agent.post("/gradio_api/call/ask", json={"data": ["First?"]})
@@ -158,6 +160,18 @@ async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
         assert not ended.is_set()
         await agent.post("/gradio_api/call/ask", json={"data": ["Second?"]})
         await asyncio.wait_for(ended.wait(), 10)
+        begun.clear()
+        ended.clear()
+        waiting: list[asyncio.Task[httpx.Response]] = []
+        for session in ("one", "two"):
+            queued = {"data": ["Well?"], "fn_index": FUNCTION, "session_hash": session}
+            assert (await agent.post("/gradio_api/queue/join", json=queued)).status_code == 200
+            followed = agent.get(f"/gradio_api/queue/data?session_hash={session}")
+            waiting.append(asyncio.create_task(followed))
+            await asyncio.wait_for(begun.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 10)
+        assert "process_completed" not in (await asyncio.wait_for(waiting[0], 10)).text
+        waiting[1].cancel()
 
 
 async def test_where_people_have_accounts_agents_without_one_may_ask_all_the_same(tmp_path: Path) -> None:
