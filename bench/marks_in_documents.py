@@ -63,6 +63,11 @@ class Judged:
     short: int = 0  # of fewer letters in a picture than can be judged
     wide: list[float] = field(default_factory=list[float])  # how many times its quote a mark holds
 
+    def note(self, is_right: bool, page: _Page, told: str) -> None:
+        """Count one."""
+        self.right += is_right
+        self.wrong += [] if is_right else [f"p. {page.number}: {told}"]
+
 
 def words(text: str) -> list[str]:
     """The words and figures of a text, in small letters."""
@@ -92,9 +97,12 @@ def under(marks: Sequence[Rectangle], letters: Sequence[tuple[str, float, float]
     )
 
 
-def fields_of(page: Any) -> tuple[Rectangle, ...]:
-    """The places of the fields of a form on a page, as displayed."""
-    return tuple(tuple(one.rect * page.rotation_matrix) for one in page.widgets() or ())
+def fields_and_pictures(page: Any) -> tuple[tuple[Rectangle, ...], tuple[Rectangle, ...]]:
+    """The places of the fields of a form on a page and of its pictures, as displayed."""
+    fields = [one.rect for one in page.widgets() or ()]
+    pictures = [pymupdf.Rect(one["bbox"]) for one in page.get_image_info()]
+    fields, pictures = ([tuple(one * page.rotation_matrix) for one in some] for some in (fields, pictures))
+    return tuple(fields), tuple(pictures)
 
 
 def missing(said: Sequence[str], inside: str) -> list[str]:
@@ -122,8 +130,28 @@ class _Page:
     page: Any
     letters: list[tuple[str, float, float]]
     text: str
-    fields: tuple[Rectangle, ...] = ()
+    fields: tuple[Rectangle, ...]
+    pictures: tuple[Rectangle, ...]
     seen: dict[Rectangle, str] = field(default_factory=dict["Rectangle", str])
+
+    @property
+    def number(self) -> int:
+        return int(self.page.number) + 1
+
+    def seen_in(self, marks: Sequence[Rectangle]) -> str:
+        """What is recognised in marks, each cut out of the page and looked at once."""
+        for one in marks:
+            self.seen[one] = self.seen.get(one) or recognised(self.page, one)
+        return "".join(self.seen[one] for one in marks)
+
+    def is_field(self, mark: Rectangle) -> bool:
+        return any(max(abs(a - b) for a, b in zip(mark, one, strict=True)) < 1 for one in self.fields)
+
+    def is_pictured(self, mark: Rectangle) -> bool:
+        """Whether a picture covers half of a mark."""
+        x0, y0, x1, y1 = mark
+        shared = (max(0.0, min(x1, c) - max(x0, a)) * max(0.0, min(y1, d) - max(y0, b)) for a, b, c, d in self.pictures)
+        return any(one >= 0.5 * (x1 - x0) * (y1 - y0) for one in shared)
 
 
 def judge(
@@ -137,53 +165,45 @@ def judge(
     """
     quote = " ".join(quotes)
     said = words(quote)
-    letters = page.letters
-    inside = "".join(words(under(marks, letters)))
-    if all(any(max(abs(a - b) for a, b in zip(one, field, strict=True)) < 1 for field in page.fields) for one in marks):
-        judged.right += 1
-        judged.fields += 1
-        return
-    if not inside and said:
-        for one in marks:
-            page.seen[one] = page.seen.get(one) or recognised(page.page, one)
-        if len("".join(said)) < _FEWEST:
-            judged.short += 1
-        elif share_seen(quote, "".join(page.seen[one] for one in marks)) < _SEEN:
-            judged.wrong.append(f"p. {page.page.number + 1}, not seen: {quote[:80]!r} in {list(marks)[:4]}")
-        else:
-            judged.right += 1
-            judged.seen += 1
-        return
+    inside = "".join(words(under(marks, page.letters)))
     # What stands nowhere in the letters of the page was recognised in a picture on it, or is told of a form.
     printed = [word for word in said if word in page.text and len(word) >= least]
-    if not printed:
-        judged.short += 1
-        return
-    lost = missing(printed, inside)
-    bare = list(_bare(quote, marks, letters)) if whole else []
-    if bare or sum(map(len, lost)) > (0.0 if whole else 0.1) * sum(map(len, printed)):
-        judged.wrong.append(f"p. {page.page.number + 1}: {quote[:80]!r} lacks {lost[:6]}, bare {bare[:2]}")
-    else:
+    if all(map(page.is_field, marks)):
         judged.right += 1
-        judged.wide.append(len(inside) / max(1, sum(map(len, said))))
+        judged.fields += 1
+    elif not inside and len("".join(said)) >= _FEWEST:
+        is_seen = share_seen(quote, page.seen_in(marks)) >= _SEEN
+        judged.note(is_seen, page, f"not seen: {quote[:80]!r} in {list(marks)[:4]}")
+        judged.seen += is_seen
+    elif not inside or not printed:
+        judged.short += 1
+    else:
+        lost = missing(printed, inside)
+        bare = list(_bare(quote, marks, page.letters)) if whole else []
+        seen = page.seen_in([*filter(page.is_pictured, marks)]) if lost else ""
+        if seen and sum(len(word) for word in lost if word in seen) >= _SEEN * sum(map(len, lost)):
+            lost, bare = [], []
+            judged.seen += 1
+        is_right = not bare and sum(map(len, lost)) <= (0.0 if whole else 0.1) * sum(map(len, printed))
+        judged.note(is_right, page, f"{quote[:80]!r} lacks {lost[:6]}, bare {bare[:2]}")
+        if is_right:
+            judged.wide.append(len(inside) / max(1, sum(map(len, said))))
 
 
 def _bare(quote: str, marks: Sequence[Rectangle], letters: Sequence[tuple[str, float, float]]) -> Iterator[Rectangle]:
     """The rectangles that hold neither a word nor a sign of a quote, but for the first cell of a row that does."""
     said, signs = words(quote), {sign for sign in quote if not sign.isalnum() and not sign.isspace()}
     held = {one: under([one], letters, 0.0) for one in marks}
-    good = [
-        one
-        for one, text in held.items()
-        if signs & set(text) or one[3] - one[1] < _SLIVER or _shares("".join(words(text)), said)
-    ]
+    good = [one for one, text in held.items() if signs & set(text) or one[3] - one[1] < _SLIVER or _shares(text, said)]
     rows = {(one[1], one[3]) for one in good}
     yield from (one for one in marks if one not in good and (one[1], one[3]) not in rows)
 
 
 def _shares(held: str, said: Sequence[str]) -> bool:
     """Whether a rectangle has a word of a quote, or the part of one that is parted at the end of a line."""
-    return any(word in held for word in said) or (bool(held) and held in "".join(said))
+    bare = "".join(words(held))
+    parts = words(held) if len(bare) < _FEWEST else [bare]  # beside a sign that is raised stands one of another line
+    return any(word in bare for word in said) or any(part in "".join(said) for part in parts)
 
 
 def _pages(count: int) -> list[int]:
@@ -214,7 +234,7 @@ def measured(path: Path, reader: str) -> tuple[Judged, Judged]:
             for number in _pages(len(file)):
                 letters = letters_of(file[number - 1])
                 text = "".join(words("".join(letter for letter, _, _ in letters)))
-                page = _Page(file[number - 1], letters, text, fields_of(file[number - 1]))
+                page = _Page(file[number - 1], letters, text, *fields_and_pictures(file[number - 1]))
                 content = library.pages.content(document.id, number)
                 for passage in (one for one in passages if one.page == number):
                     if not passage.rectangles:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import normalize
 
@@ -33,14 +33,14 @@ _SHARE: Final = 0.9  # of the letters of a whole passage
 def packed(words: Iterable[_Word]) -> tuple[WordRow, ...]:
     """Words with their boxes (in points, as displayed) in a form that takes little room, in the same order."""
     rows: list[tuple[int, int, list[str], list[int]]] = []
-    for at, (x0, y0, x1, y1, text) in enumerate(words):
-        if at >= _MOST:
-            break
-        top, bottom = round(y0), round(y1)
-        if not rows or rows[-1][:2] != (top, bottom):
-            rows.append((top, bottom, [], []))
-        rows[-1][2].append(text.replace("\n", " "))
-        rows[-1][3].extend((round(x0), round(x1)))
+    texts, edges, height = list[str](), list[int](), (0, 0)
+    for x0, y0, x1, y1, text in islice(words, _MOST):
+        here = (round(y0), round(y1))
+        if here != height or not rows:
+            height, texts, edges = here, [], []
+            rows.append((*here, texts, edges))
+        texts.append(text.replace("\n", " "))
+        edges += (round(x0), round(x1))
     return tuple((top, bottom, "\n".join(texts), tuple(edges)) for top, bottom, texts, edges in rows)
 
 

@@ -249,6 +249,7 @@ class MuPdf:
             runs,
             drawn,
             words=partial(_words, reading, view),
+            letters=partial(_letters, reading, view),
             image_share=partial(_image_share, page, view),
             pixels=partial(_pixels, page),
             is_garbled=garbled,
@@ -301,6 +302,15 @@ def _direction(blocks: list[dict[str, Any]]) -> int:
 def _words(reading: Any, view: View) -> list[Word]:
     words: list[tuple[Any, ...]] = reading.extractWORDS() if reading else []
     return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
+
+
+def _letters(reading: Any, view: View) -> list[Word]:
+    """The same, quickly where the page is not turned: boxes may reach over its edges."""
+    if view.rotation or not reading:
+        return _words(reading, view)
+    wide, high = view.width, view.height
+    words: list[tuple[Any, ...]] = reading.extractWORDS()
+    return [word[:5] for word in words if word[0] < wide and word[1] < high and word[2] > 0 and word[3] > 0]
 
 
 def _option(given: Any) -> str:
