@@ -33,11 +33,14 @@ _SHARE: Final = 0.9  # of the letters of a whole passage
 def packed(words: Iterable[_Word]) -> tuple[WordRow, ...]:
     """Words with their boxes (in points, as displayed) in a form that takes little room, in the same order."""
     rows: list[tuple[int, int, list[str], list[int]]] = []
-    texts, edges, height = list[str](), list[int](), (0, 0)
+    texts: list[str] = []
+    edges: list[int] = []
+    height = (0, 0)
     for x0, y0, x1, y1, text in islice(words, _MOST):
         here = (round(y0), round(y1))
         if here != height or not rows:
-            height, texts, edges = here, [], []
+            height = here
+            texts, edges = list[str](), list[int]()
             rows.append((*here, texts, edges))
         texts.append(text.replace("\n", " "))
         edges += (round(x0), round(x1))
