@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.export.cited_pages import cited_sentences, page_of
 from core.export.html_style import PRINTED, SCREEN, hash_of
 from core.export.markdown import LABELS, about, speaker
-from core.export.prose_html import Prose
+from core.export.prose_html import Prose, linked
 from core.export.turns import MARK
 from core.export.where_cited import where_cited
 from core.messages.message import FUNCTION
@@ -117,7 +117,8 @@ class HtmlWriter:
 
     def foot(self) -> str:
         """The end, after the evidence."""
-        return f"<footer>{_text(self._words['made'])}</footer>\n</body>\n</html>\n"
+        told = "" if self._printed else f"<footer>{_text(self._words['made'])}</footer>\n"
+        return f"{told}</body>\n</html>\n"
 
     def _origin(self, head: ExportHead, others: int) -> str:
         """Where the page comes from, and what is not on it."""
@@ -145,7 +146,8 @@ class HtmlWriter:
         self._note_cited(turn)
         when = f'<p class="by">{" · ".join(map(_text, about(turn, self._words)))}</p>'
         said = "\n".join(filter(None, [*parts, self._ending(turn), when]))
-        made = f'<article class="{turn.role}"><h2>{_text(speaker(turn, self._words))}</h2>\n{said}\n</article>\n'
+        who = _text(speaker(turn, self._words))
+        made = f'<article class="{turn.role}"><h2 class="who">{who}</h2>\n{said}\n</article>\n'
         if not turn.beside:
             return made
         return f'<div class="beside">\n{made}' if turn.shown else f"{made}</div>\n"
@@ -173,7 +175,7 @@ class HtmlWriter:
             elif item.text and message.role == FUNCTION:
                 yield f"<pre>{_text(item.text)}</pre>"
             elif item.text and turn.role == "user":
-                yield f'<p class="said" dir="auto">{_text(item.text)}</p>'
+                yield f'<p class="said" dir="auto">{linked(_plain(item.text))}</p>'
             elif item.text:
                 yield f'<div dir="auto">{self._prose.html(_plain(item.text), cite if known else None)}</div>'
 

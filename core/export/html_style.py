@@ -37,10 +37,12 @@ h1 { font: 500 19px/1.3 var(--serif); margin: 0; }
 main { max-width: 34.5rem; margin: 0 auto; padding: 24px 16px 64px; }
 article { margin: 0; }
 article + .user, .beside + .user { border-top: 1px solid var(--rule); margin-top: 24px; padding-top: 24px; }
-.user .said { font: 400 19px/1.42 var(--serif); white-space: pre-wrap; margin: 0 0 12px; }
+.user .said { font: 400 19px/1.42 var(--serif); white-space: pre-wrap; margin: 0 0 12px; padding: 10px 14px;
+  background: var(--desk); border-radius: 6px; }
 :root:lang(zh) .user .said { font-size: 18px; line-height: 1.65; }
-article h2 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-article h3 { font: 500 17px/1.4 var(--sans); margin: 20px 0 8px; }
+.who { font: 500 13px/1.4 var(--sans); color: var(--ink-3); margin: 0 0 6px; }
+article h1, article h2:not(.who), article h3 { font: 600 17px/1.4 var(--sans); margin: 20px 0 8px; }
+article h1 { font-size: 21px; } article h2:not(.who) { font-size: 19px; }
 .by { color: var(--ink-3); font-size: 12px; margin: 12px 0 0; }
 .user .by { display: none; }
 .ending { color: var(--ink-2); border-left: 3px solid var(--bad); padding-left: 12px; }
@@ -53,8 +55,9 @@ pre code { font: inherit; padding: 0; background: none; }
 .formula { font: .95em var(--mono); background: none; }
 .formula.apart, div.formula { display: block; margin: 10px 0 10px 1.5em; white-space: pre-wrap; }
 table { border-collapse: collapse; font-size: 14px; margin: 12px 0; font-variant-numeric: tabular-nums; display: block;
-  overflow-x: auto; }
-th { text-align: left; border-bottom: 1.5px solid var(--ink); padding: 6px 16px 6px 0; }
+  overflow-x: auto; overflow-wrap: normal; }
+.right { text-align: right; } .center { text-align: center; } th:not([class]) { text-align: start; }
+th { border-bottom: 1.5px solid var(--ink); padding: 6px 16px 6px 0; }
 td { border-bottom: 1px solid var(--rule); padding: 8px 16px 8px 0; }
 blockquote { margin: 12px 0; padding-left: 14px; border-left: 2px solid var(--rule-2); color: var(--ink-2); }
 img { max-width: 100%; }
@@ -93,7 +96,6 @@ footer { color: var(--ink-3); font-size: 12px; padding: 16px 32px; border-top: 1
   main:has(> .beside) > article { max-width: 32.5rem; margin: 0 auto; }
   .beside { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 32px; } }
 .beside { margin-top: 24px; }
-.beside h2 { position: static; width: auto; height: auto; clip-path: none; font: 500 14px/1.4 var(--sans); }
 @media (min-width: 1000px) { @supports selector(:has(*)) {
   body:has(> .evidence) { padding-right: clamp(400px, 34vw, 640px); }
   body:has(> .evidence) .evidence { position: fixed; inset: 0 0 0 auto; width: clamp(400px, 34vw, 640px);
@@ -113,8 +115,8 @@ footer { color: var(--ink-3); font-size: 12px; padding: 16px 32px; border-top: 1
 PRINTED: Final = """
 body { font-family: sans-serif; font-size: 10pt; line-height: 1.4; overflow-wrap: break-word; }
 h1 { font-family: serif; font-size: 18pt; margin-bottom: 4pt; }
-h2 { font-size: 9pt; color: #5f6258; margin-top: 14pt; margin-bottom: 2pt; }
-h3 { font-size: 11pt; }
+.who { font-size: 9pt; color: #5f6258; margin-top: 14pt; margin-bottom: 2pt; }
+article h1 { font-family: sans-serif; font-size: 14pt; } h2 { font-size: 12.5pt; } h3 { font-size: 11pt; }
 .note, .by { font-size: 8pt; color: #5f6258; }
 .user .said { font-family: serif; font-size: 12.5pt; white-space: pre-wrap; }
 pre, code, .formula { font-family: monospace; font-size: 8.5pt; }
@@ -123,13 +125,16 @@ table { border-collapse: collapse; border-spacing: 0; }
 td, th { border: 1px solid #d8d5ca; padding: 2pt 4pt; text-align: left; }
 table.small { font-size: 8pt; } .small code { font-size: 7pt; }
 table.tiny { font-size: 6.5pt; } .tiny code { font-size: 5.5pt; }
+.right { text-align: right; } .center { text-align: center; }
+.code { font-size: 7.5pt; color: #5f6258; margin-top: 8pt; margin-bottom: 8pt; }
+.code pre { color: #1d201c; margin-top: 0; margin-bottom: 0; }
 .row { margin-top: 4pt; margin-bottom: 4pt; }
 ul, ol { padding-left: 20pt; } li li li ul, li li li ol { padding-left: 6pt; }
 li li li li li li li li li li li li ul, li li li li li li li li li li li li ol { padding-left: 0; }
-blockquote { margin-left: 16pt; margin-right: 0; }
-blockquote blockquote blockquote blockquote { margin-left: 3pt; }
+blockquote { margin-left: 4pt; margin-right: 0; padding-left: 8pt; border-left: 2px solid #a3a399; color: #4d5049; }
+blockquote blockquote blockquote blockquote { margin-left: 0; padding-left: 3pt; }
 blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote blockquote
-  blockquote blockquote { margin-left: 0; }
+  blockquote blockquote { padding-left: 0; border-left: none; }
 .call { font-size: 8.5pt; color: #4d5049; margin-left: 8pt; }
 .mark { color: #1d5a49; font-weight: bold; }
 .page { page-break-before: auto; margin-top: 12pt; }

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from markdown_it.renderer import RendererHTML
     from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_core import StateCore
     from markdown_it.rules_inline import StateInline
-    from markdown_it.token import Token
 
 _LONGEST: Final = 200_000  # characters; what is longer is shown as it was written
 _DEEPEST: Final = 100  # lists and quotes in each other; what is deeper markdown-it leaves out
@@ -29,6 +30,14 @@ _BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
 _SENTENCES: Final = re.compile(r" {0,3}(?:[^\W\d_]|[,.;:?!()%])(?:[^\W_]|[ ,.;:?!()%-])*")
 """A line in which Markdown finds nothing and HTML escapes nothing: most short pieces of replies."""
 _PLAIN: Final = re.compile(r"(?:[^\n!$&*<\[\\\]_`~]++|!(?!\[))++")
+_ADDRESS: Final = re.compile(
+    r"(?<![A-Za-z0-9_/])https?://[^\s<>\"`|\[\]\\^{}，。；：！？、（）【】「」『』《》“”‘’…]+", re.IGNORECASE
+)
+_NOT_AT_ITS_END: Final = ".,;:!?'*_~"
+_DIRECTED: Final = frozenset(
+    f"{name}_open"
+    for name in ("paragraph", "heading", "blockquote", "bullet_list", "ordered_list", "list_item", "th", "td")
+)
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -40,13 +49,16 @@ class Prose:
     """
 
     def __init__(self, picture: Callable[[str, str], str]) -> None:
-        reader = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+        options = {"html": False, "breaks": True, "maxNesting": _DEEPEST}  # as the page: a new line is a new line
+        reader = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
         reader.disable("reference")  # or a line of the text says where the marks of others lead
         reader.disable(["html_block", "html_inline"])  # which find nothing here, and are asked at every sign
         reader.inline.ruler.at("text", _plain)
         reader.validateLink = _may_be_linked  # what a link says otherwise stays text
         reader.inline.ruler.before("escape", "formula", _formula)
         reader.block.ruler.before("fence", "formulas", _formulas, {"alt": ["paragraph", "blockquote", "list"]})
+        reader.core.ruler.push("addresses", _addresses)
+        reader.core.ruler.push("directions", _directions)
         for name, rule in (("fence", _fence), ("code_block", _fence), ("formula", _shown), ("text", _text)):
             reader.add_render_rule(name, rule)
         reader.add_render_rule("link_open", _link)
@@ -63,8 +75,68 @@ class Prose:
             return f'<pre class="long">{escape(text)}</pre>'
         if _SENTENCES.fullmatch(text):  # a tenth of the time
             said = text.strip(" ")
-            return f"<p>{cite(said) if cite is not None else said}</p>\n"
+            return f'<p dir="auto">{cite(said) if cite is not None else said}</p>\n'
         return self._reader.render(text, {"cite": cite, "picture": self._picture})
+
+
+def linked(text: str) -> str:
+    """Text as HTML in which addresses of the web are links."""
+    made: list[str] = []
+    for said, address in _parted(text):
+        made += [escape(said), _anchor(address) + escape(address) + "</a>" if address else ""]
+    return "".join(made)
+
+
+def _parted(text: str) -> Iterator[tuple[str, str]]:
+    """Text and the address behind it, in turns; at the end without one."""
+    at = 0
+    for found in _ADDRESS.finditer(text):
+        address = _without_its_end(found[0])
+        if _host(address):
+            yield text[at : found.start()], address
+            at = found.start() + len(address)
+    yield text[at:], ""
+
+
+def _without_its_end(address: str) -> str:
+    """Without the signs that belong to the sentence: a point, a bracket that was not opened in the address."""
+    surplus, end = address.count(")") - address.count("("), len(address)
+    while end and (address[end - 1] in _NOT_AT_ITS_END or (address[end - 1] == ")" and surplus > 0)):
+        surplus -= address[end - 1] == ")"
+        end -= 1
+    return address[:end]
+
+
+def _addresses(state: StateCore) -> None:
+    """Make links of addresses that stand in the text, as the page does."""
+    for block in state.tokens:
+        if block.type != "inline" or "://" not in block.content or block.children is None:
+            continue
+        made: list[Token] = []
+        within = 0
+        for token in block.children:
+            within += token.nesting if token.type in {"link_open", "link_close"} else 0
+            made += [token] if within or token.type != "text" else _with_links(token)
+        block.children = made
+
+
+def _with_links(token: Token) -> Iterator[Token]:
+    for said, address in _parted(token.content):
+        if said:
+            yield Token("text", "", 0, content=said, level=token.level)
+        if address:
+            yield Token("link_open", "a", 1, attrs={"href": address})
+            yield Token("text", "", 0, content=address)
+            yield Token("link_close", "a", -1)
+
+
+def _directions(state: StateCore) -> None:
+    """Let each block run as its own first letters do; and name how cells are aligned, for no style may stand there."""
+    for token in state.tokens:
+        if token.nesting == 1 and token.type in _DIRECTED:
+            token.attrs["dir"] = "auto"
+        if aligned := str(token.attrs.pop("style", "")).removeprefix("text-align:"):
+            token.attrs["class"] = aligned
 
 
 def _may_be_linked(url: str) -> bool:
@@ -157,5 +229,8 @@ def _no_picture(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _opti
 
 
 def _link(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
-    address = _WHITE.sub("%20", str(tokens[at].attrs.get("href") or ""))
+    return _anchor(_WHITE.sub("%20", str(tokens[at].attrs.get("href") or "")))
+
+
+def _anchor(address: str) -> str:
     return f'<a href="{escape(address)}" rel="noreferrer noopener" title="{escape(address)}">'

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import unicodedata
+from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +28,8 @@ _LETTER: Final = 1.0  # points that are no letter yet
 _LINE: Final = 6.0  # points that are no line yet
 _BELOW: Final = 60.0  # points that margins below a text can add to a sheet that it fills
 _SURELY_FITS: Final = 30  # signs, in any place where something is too wide after all
+_NAMED: Final = re.compile(rb"^<([0-9a-f]{4})> (?:<([0-9a-f]{4})> )?<([0-9a-f]{4,6})>", re.MULTILINE | re.IGNORECASE)
+_JOINED: Final = ((0xFB00, 0xFB06), (0xFB50, 0xFDFB), (0xFE70, 0xFEFC))  # ligatures of Latin and forms of Arabic
 _TAGS: Final = re.compile(r"(<[^>]*>)")
 
 
@@ -65,15 +69,45 @@ def main(given: str, style: str, made: str) -> None:
     """What the process does: read the page, lay it out, number its sheets, and keep only the letters it needs."""
     library = pymupdf()
     draft = f"{made}.part"
-    _Paper(library, Path(style).read_text("utf-8")).write(Path(given).read_text("utf-8"), draft)
+    html = Path(given).read_text("utf-8")
+    _Paper(library, Path(style).read_text("utf-8")).write(html, draft)
     document = library.open(draft)
     for number, page in enumerate(document, start=1):
         said = f"{number} / {len(document)}"
         width = library.get_text_length(said, fontsize=8)
         at = ((page.rect.width - width) / 2, page.rect.height - _FOOT)
         page.insert_text(at, said, fontsize=8, color=(0.37, 0.38, 0.35))
+    title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
+    document.set_metadata({"title": unescape(title[1]) if title is not None else ""})
     document.subset_fonts(fallback=False)
+    _name_letters(document)
     document.save(made, garbage=3, deflate=True)
+
+
+def _name_letters(document: Any) -> None:
+    """Let what is copied be the letters that were written.
+
+    MuPDF names joined letters by signs of their own (ﬁ, and how Arabic letters look in a word), and a sign above
+    U+FFFF, such as an emoji, in a way that readers take for another one.
+    """
+
+    def named(found: re.Match[bytes]) -> bytes:
+        first, last, code = (int(one, 16) for one in (found[1], found[2] or found[1], found[3]))
+        signs = [
+            b"<" + _written(code + more).encode("utf-16-be").hex().encode() + b">" for more in range(last - first + 1)
+        ]
+        if found[2] is None:
+            return b"<%s> %s" % (found[1], signs[0])
+        return b"<%s> <%s> [%s]" % (found[1], found[2], b" ".join(signs))
+
+    for xref in range(1, document.xref_length()):
+        if document.xref_is_stream(xref) and b"begincmap" in (text := document.xref_stream(xref)):
+            document.update_stream(xref, _NAMED.sub(named, text))
+
+
+def _written(code: int) -> str:
+    sign = chr(code) if not 0xD800 <= code <= 0xDFFF else "\ufffd"
+    return unicodedata.normalize("NFKC", sign) if any(first <= code <= last for first, last in _JOINED) else sign
 
 
 class _Paper:

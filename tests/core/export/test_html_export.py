@@ -159,6 +159,16 @@ def test_nothing_can_run_or_be_fetched() -> None:
     assert "@import" not in SCREEN
 
 
+def test_a_heading_of_a_reply_is_no_name_of_a_speaker_and_paper_tells_nothing_of_networks() -> None:
+    turns = turn("user", Message("user", "Hi")), turn("assistant", Message("assistant", "## Plan\n\nGo."))
+    text = written(*turns)
+    assert re.findall(r'<h2 class="who">(.*?)</h2>', text) == ["You", "Assistant"]
+    assert '<h2 dir="auto">Plan</h2>' in text
+    assert "article h2 { position" not in SCREEN  # which hid all of them
+    assert "Nothing is fetched" in text
+    assert "Nothing is fetched" not in written(*turns, printed=True)
+
+
 def test_on_paper_chinese_is_readable_and_sheets_are_numbered() -> None:
     from core.rag.parsers.pdf_mupdf import pymupdf
 

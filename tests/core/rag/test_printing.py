@@ -123,6 +123,15 @@ def test_no_sheet_is_lost_where_a_line_ends_exactly_with_the_one_before() -> Non
         assert missing(said, printed(f'<p style="margin-top:{above}pt">{said}</p>')) == []
 
 
+def test_what_is_copied_from_the_paper_is_what_was_written() -> None:
+    document = printed("<p>office flow \U0001f600 مرحبا</p>", title="Tom & <i>Co</i>")
+    said = document[0].get_text(clip=document[0].rect + MARGINS)
+    assert "office flow \U0001f600" in said
+    assert "مرحبا" in said
+    assert document.metadata["title"] == "Tom & <i>Co</i>"
+    assert document.metadata["author"] == ""
+
+
 def test_a_very_long_word_does_not_take_long() -> None:
     blob = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 6000
     assert len(on_paper(printed(f"<p>{blob}</p>"))) >= len(blob)

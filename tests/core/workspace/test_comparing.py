@@ -139,7 +139,7 @@ async def test_what_is_exported_has_both_replies_under_the_names_of_their_models
     held.set()
     await second_of(talk)
     both = await exported()
-    names = re.findall(r"(?:## |<h2>)Assistant · (\w+)", both)
+    names = re.findall(r'(?:## |<h2 class="who">)Assistant · (\w+)', both)
     assert names == ["one", "two"]
     assert both.index("I am one") < both.index("I am two")
     assert "not in sight" not in both
