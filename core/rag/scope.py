@@ -71,9 +71,11 @@ def scope_of(question: str) -> Scope:
     if _says("files", text):
         return Scope("files")
     lists = not plain and _says("listing", text) and not _says("retells", text)
-    if part := _part_in(text, asks_for_all=_is_whole(text)):
+    whole = _is_whole(text)
+    part = _part_in(text, asks_for_all=whole)
+    if part and part != _APART:
         return Scope("part", part, plain, lists)
-    if _is_whole(text):
+    if part or whole:
         return Scope("whole", None, plain, lists)
     return Scope(lists=lists and not _says("figure", text))
 
@@ -179,19 +181,36 @@ _BY_NUMBER_ZH = re.compile(
     rf"第\s*({_HAN_N})\s*(?:页|张)?\s*(?:[-–—～~到至和]\s*第?\s*({_HAN_N})\s*)?(页|张幻灯片|张表|个工作表|张工作表|个表(?!格)|张)"
     rf"|(前|最后|末|后)({_HAN_N})(页|张幻灯片|张|个工作表)"
 )
+_SEVERAL = rf"{_N}(?!\.?\d)|(?:{_COUNT})\b|[ivx]{{2,4}}\b"  # no "I", which is rather who asks
 _HEADED_BY_NUMBER = re.compile(
-    rf"\b(?:{_HEADED})s?\s+({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b|[a-h]\b)"
+    rf"\b(?:{_HEADED})\s+({_N}|(?:{_COUNT})\b|[ivx]{{2,4}}\b|[vx]\b|(?-i:[A-H])\b"
+    r"|i\b(?=\s*(?:$|[^\w\s'’]|(?:of|in|from|and|to|with|for|about|covers?|says?|contains?|means?)\b)))"
+    rf"|\b(?:{_HEADED})s\s+({_SEVERAL})(?<!\bone)|\b(?:{_HEADED})s\s+(one)\b(?=\s*(?:and|to|or|through|[-–—,&]))"
+    r"|\b(?:appendix|annex)\s+([b-h])\b|\bsections\s+((?-i:[A-H]))\b"
     rf"|(?<!\bto the )(?<!\bfor the )\b({_ORDINAL}|last|final) (?:{_HEADED})\b"
     rf"|第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)|附录\s*([A-Ha-h])|([A-Ha-h]|\d+(?:\.\d+)+)\s*节"
     rf"|(最后)一(?:章|节|条|部分|篇)",
     re.IGNORECASE,
 )
+_IS_PLURAL = re.compile(rf"(?:{_HEADED})s\b", re.IGNORECASE)
+_AMOUNT: Final = (
+    rf"\s*(?:%|[字个句词条种]|[-\s]?(?:\w+[-\s])?(?:{_UNITS}|percent|words?|bullets?|points?|sentences?|lines?"
+    r"|paragraphs?|languages?|examples?|questions?|minutes?|characters?|ideas?|facts?|takeaways?|items?|steps?)\b)"
+)
 _FURTHER = re.compile(
-    rf"\s*(?:and|to|with|or|through|until|-|–|—|,)\s*(?:(?:{_HEADED})\s+)?({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b)(?!\s*(?:{_UNITS}))"
-    rf"|\s*(?:和|与|跟|到|至|、|[-–—～~])\s*第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)",
+    rf"\s*(?P<link>and|with|or|to|until|through|[-–—,&])\s*(?:and\s+)?(?P<head>(?:{_HEADED})s?\s+)?"
+    rf"(?P<at>{_SEVERAL}|[vx]\b|(?-i:[A-H])\b)(?!{_AMOUNT})"
+    rf"|\s*(?P<link_zh>和|与|跟|到|至|、|[-–—～~])\s*第\s*(?P<at_zh>{_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)",
     re.IGNORECASE,
 )
-"""After the number of a chapter, that of another: both are meant, and what stands between them does no harm."""
+"""After the number of a chapter, that of another; how many words or points are wished is none."""
+_NO_NOUN = re.compile(
+    rf"\s*(?:$|[^\w\s%–-]|[\u3400-\u9fff]|(?:and|or|to|through|[-–—&])\s*(?:{_SEVERAL})"
+    r"|(?:please|of|in|into|for|from|about|to me|briefly)\b)",
+    re.IGNORECASE,
+)
+"""What follows the number of a further chapter where it stands alone: "chapter 5, 6 and 9", not "chapter 5, 6 tips"."""
+_THROUGH: Final = frozenset({"to", "until", "through", "-", "–", "—", "到", "至", "～", "~"})
 _NAMED_SHEET = re.compile(
     r"\b(?:sheet|tab|worksheet) [\"“'‘]([^\"”'’]{1,40})[\"”'’]|工作表[“\"]([^”\"]{1,40})[”\"]", re.IGNORECASE
 )
@@ -201,6 +220,10 @@ _NAMED = re.compile(
     r"|(引言|绪论|前言|序言|结论|结语|附录|后记|(?:方法|结果|讨论)(?=部分|一?[节章]))",
     re.IGNORECASE,
 )
+
+
+_APART: Final = Part("chapter")
+"""Several that no range tells without much else: all is read, so that none is left out."""
 
 
 def _part_in(text: str, *, asks_for_all: bool) -> Part | None:
@@ -216,17 +239,27 @@ def _part_in(text: str, *, asks_for_all: bool) -> Part | None:
         few = _number(found[5])
         return Part(_unit(found[6]), *((1, few) if found[4] == "前" else (-few, -1)))
     if found := _HEADED_BY_NUMBER.search(text):
-        number = _number(next(filter(None, found.groups())))
-        further = _FURTHER.match(text, found.end())
-        last = _number(next(filter(None, further.groups()))) if further else number
-        return Part("chapter", min(number, last), max(number, last)) if number > 0 < last else _last_or_none(number)
+        return _chapters(text, found)
     if (asks_for_all or _says("all_of_it", text)) and (found := _NAMED.search(text)):
         return Part("chapter", words=found[1] or found[2])
     return None
 
 
-def _last_or_none(number: int) -> Part | None:
-    return Part("chapter", number, number) if number else None
+def _chapters(text: str, found: re.Match[str]) -> Part | None:
+    """The chapters that are named from there on, as one range; `_APART` where too much stands between them."""
+    at = _number(next(filter(None, found.groups())))
+    plural, named, end = _IS_PLURAL.match(text, found.start()), [at], found.end()
+    while further := _FURTHER.match(text, end):
+        end, at = further.end(), _number(further["at"] or further["at_zh"])
+        sure = plural or further["head"] or further["at_zh"]
+        if not sure and not (at > named[-1] and _NO_NOUN.match(text, end)):
+            break
+        through = (further["link"] or further["link_zh"]).casefold() in _THROUGH
+        named += range(named[-1] + 1, at + 1) if through and at > named[-1] > 0 else [at]
+    first, last = min(named), max(named)
+    if len(named) > 1 and (first < 1 or last - first >= 2 * len(named)):
+        return _APART
+    return Part("chapter", first, last) if first else None
 
 
 def _counted(unit: str, first: str, last: str | None) -> Part:

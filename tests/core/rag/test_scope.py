@@ -78,6 +78,62 @@ def test_the_part_that_is_meant_is_known(question: str, part: Part) -> None:
     assert scope_of(question).part == part
 
 
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("Summarise chapter 2 with 5 bullet points", 2),
+        ("Summarise chapter 2, 100 words please", 2),
+        ("Shorten clause 4 to 50 words", 4),
+        ("Shorten clause 4 to 50%.", 4),
+        ("Translate section 2 to 3 languages", 2),
+        ("Summarise chapter 4 and I need it short", 4),
+        ("Explain clause 7, I don't understand it", 7),
+        ("Explain chapter 7 and 3 reasons for it", 7),
+    ],
+)
+def test_how_an_answer_is_wished_is_no_further_chapter(question: str, number: int) -> None:
+    assert scope_of(question).part == Part("chapter", number, number)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("Translate chapter 5, 6 and 9", 5, 9),
+        ("Summarise chapter 2 and 3.", 2, 3),
+        ("Summarise chapter 2 to 5 for me", 2, 5),
+        ("Summarise chapters 2 to 15", 2, 15),
+        ("What do sections 3 and 5 regulate?", 3, 5),
+        ("Summarise chapters 2 and 3 with 5 bullet points", 2, 3),
+        ("Compare chapter 5 with chapter 4", 4, 5),
+        ("Compare part I and part II", 1, 2),
+        ("Compare appendix A and B", 101, 102),
+        ("第一章、第二章和第三章讲了什么？", 1, 3),
+    ],
+)
+def test_of_several_chapters_that_are_named_none_is_left_out(question: str, first: int, last: int) -> None:
+    assert scope_of(question).part == Part("chapter", first, last)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Compare chapters 3 and 12",
+        "Compare the last chapter and chapter 2",
+        "Translate chapter 5, 9 and 30",
+        "Summarise the articles I uploaded",
+        "Compare the articles I published",
+        "Summarise the units I have to study",
+    ],
+)
+def test_what_no_range_of_chapters_tells_is_read_whole(question: str) -> None:
+    assert scope_of(question).need == "whole"
+
+
+@pytest.mark.parametrize("question", ["How many articles a day may I borrow?", "Is there a chapter I should read?"])
+def test_a_word_of_one_letter_is_no_number_of_a_chapter(question: str) -> None:
+    assert scope_of(question).part is None
+
+
 def test_a_plain_summary_is_told_from_one_with_a_wish() -> None:
     assert all(scope_of(one).plain for one in ("Summarise this document.", "tl;dr", "总结这份文档。", "请总结一下。"))
     assert not scope_of("Summarise what the witnesses said about the harbour.").plain
