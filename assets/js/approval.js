@@ -60,7 +60,11 @@ function drawn() {
   const within = card();
   if (!within) { shown = { which: '', at: 0 }; place = null; return; }
   const which = named(within);
-  if (which !== shown.which) { shown = { which, at: performance.now() }; place = null; }
+  if (which !== shown.which) {
+    if (shown.which) decided = performance.now();  // here or elsewhere, or it was too late
+    shown = { which, at: performance.now() };
+    place = null;
+  }
   fresh(within);
   until(within);
   const edits = mine(within);

@@ -78,6 +78,6 @@ export function start() {
   addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || event.isComposing || line.dataset.stays || !line.classList.contains('p-there') || document.querySelector('dialog[open]')) return;
     putAway();
-    event.stopPropagation();
+    event.stopImmediatePropagation();
   }, true);
 }

@@ -52,10 +52,9 @@ def test_the_queue_has_no_other_function_and_is_closed_where_nobody_may_ask(tmp_
     with house_in(tmp_path / "home", whole=True, owners="cookie", public_ask=20) as house:
         for wrong in ({"fn_index": 0}, {"fn_index": FUNCTION, "session_hash": ""}, {"session_hash": "s"}, [], None):
             asked = {"data": ["Well?"], "session_hash": "s", **wrong} if isinstance(wrong, dict) else wrong
-            assert httpx.post(f"{house.address}/gradio_api/queue/join", json=asked).status_code == 404
-        nothing = httpx.get(f"{house.address}/gradio_api/queue/data?session_hash=unheard")
-        assert "close_stream" in nothing.text
-        assert "process" not in nothing.text
+            assert httpx.post(f"{house.address}/gradio_api/queue/join", json=asked).status_code == 403
+        for method, path in (("GET", "queue/data?session_hash=unheard"), ("POST", "queue/data"), ("GET", "queue/join")):
+            assert httpx.request(method, f"{house.address}/gradio_api/{path}").status_code == 403
 
 
 def test_left_out_it_is_closed(tmp_path: Path) -> None:

@@ -282,20 +282,18 @@ def _unproved(reply: ShownReply, place: Place, content: PageContent | None) -> f
     for one in here:
         with suppress(KeyError, TypeError, ValueError):
             if not _stands(Passage.from_dict({"score": 0.0, **one}), content):
+                count("parlour.marks.dropped", {"of": "passage"})
                 found.add(one["number"])
     return frozenset(found)
 
 
 def _stands(passage: Passage, content: PageContent | None) -> bool:
-    """Whether the words of a passage stand in its places, as far as that is known; counts one whose words do not."""
+    """Whether the words of a passage stand in its places, as far as that is known."""
     letters = content.letters if content else None
     is_printed = not (passage.rows or passage.computed)  # what was computed is printed nowhere
     if letters is None or not (is_printed and passage.rectangles):
         return True
-    if letters.hold_most(passage.text, passage.rectangles):
-        return True
-    count("parlour.marks.dropped", {"of": "passage"})
-    return False
+    return letters.hold_most(passage.text, passage.rectangles)
 
 
 def _printed(opened: Passage, said: str, content: PageContent | None) -> tuple[Rectangle, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from importlib.metadata import version
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from core.bridge.pool import BoundedDict
 from webui.context import json_body
+from webui.middleware.answers import words_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -65,13 +67,14 @@ class PublicQueue:
         self._begin = begin
         self._failed = failed
         self._waiting = BoundedDict[str, dict[str, asyncio.Task[str]]](_MOST, _stop)
+        self._followers = Counter[str]()
 
     async def join(self, request: Request) -> Response:
         """`POST …/queue/join` with `{"data": [question], "fn_index", "session_hash"}`: begin an answer."""
         given = await json_body(request) or {}
         session, data = str(given.get("session_hash") or ""), given.get("data")
         if given.get("fn_index") != FUNCTION or not 0 < len(session) <= _LONGEST_SESSION:
-            return JSONResponse({"detail": "Not found"}, 404)
+            return _refused(request)
         begun = await self._begin(request, data[0] if isinstance(data, list) and data else None)  # pyright: ignore[reportUnknownArgumentType] - anything
         if isinstance(begun, Response):
             return begun
@@ -84,30 +87,45 @@ class PublicQueue:
     async def data(self, request: Request) -> Response:
         """`GET …/queue/data?session_hash=…`: the answers of a session as they come; it ends when none is left."""
         session = request.query_params.get("session_hash", "")
+        if session not in self._waiting:
+            return _refused(request)
 
         async def told() -> AsyncIterator[str]:
             said = time.monotonic()
+            self._followers[session] += 1
             try:
                 while waiting := self._waiting.get(session):
                     await asyncio.wait([*waiting.values()], timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
                     waiting = self._waiting.get(session, {})  # those that made room for others are gone
                     for event in [one for one, task in waiting.items() if task.done()]:
-                        task = waiting.pop(event)
-                        yield _line("process_completed", event_id=event, **self._came(request, task))
+                        if (task := waiting.pop(event, None)) is not None:  # else another stream has told it
+                            yield _line("process_completed", event_id=event, **self._came(request, task))
                     if time.monotonic() - said > _ALIVE:
                         said = time.monotonic()
                         yield _line("heartbeat")
+                self._waiting.pop(session, None)  # what is asked from now on is followed by another stream
                 yield _line("close_stream", event_id=None)
+            except BaseException:  # the client has left
+                if self._followers[session] == 1:
+                    _stop(self._waiting.pop(session, {}))
+                raise
             finally:
-                _stop(self._waiting.pop(session, {}))  # nobody else knows this session
+                self._followers -= Counter([session])
 
         return StreamingResponse(told(), media_type="text/event-stream")
 
     def _came(self, request: Request, task: asyncio.Task[str]) -> dict[str, Any]:
         try:
             return {"success": True, "output": {"data": [task.result()]}}
-        except Exception as error:
-            return {"success": False, "output": {"error": self._failed(request, error)}}
+        except (Exception, asyncio.CancelledError) as error:
+            failed = error if isinstance(error, Exception) else RuntimeError("The answer was called off.")
+            return {"success": False, "output": {"error": self._failed(request, failed)}}
+
+
+def _refused(request: Request) -> Response:
+    """As the gate refuses what is not one's own: a page that has lost its cookie says so."""
+    sentence = words_of(request.scope)("refused.not_yours")
+    return JSONResponse({"detail": sentence, "error": sentence}, 403, {"cache-control": "no-store"})
 
 
 def _line(kind: str, **more: object) -> str:

@@ -32,7 +32,7 @@ _API = "/gradio_api/"
 _BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
 _PUBLIC = frozenset({"info", "call/ask", "call/v2/ask", "mcp", "mcp/", "mcp/schema"})
-_PUBLIC_QUEUE = frozenset({"queue/join", "queue/data"})  # Gradio's own for who has a page open
+_PUBLIC_QUEUE = {"queue/join": "POST", "queue/data": "GET"}  # Gradio's own for who has a page open
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
@@ -194,13 +194,14 @@ class GateMiddleware:
             await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]
-        if self._public and _is_public(path.removeprefix(_API), owner):
+        route = path.removeprefix(_API)
+        is_queue = owner is None and _PUBLIC_QUEUE.get(route) == scope["method"]
+        if self._public and (is_queue or _is_public(route)):
             await self.app(scope, receive, send)
             return
         if owner is None:
             await refuse(scope, send, 403, _NOT_YOURS)
             return
-        route = path.removeprefix(_API)
         if route in _BODIES:
             await self._with_body(route, owner, scope, receive, send)
         elif (session := _listens_to(route, scope)) is not None:
@@ -271,10 +272,8 @@ class GateMiddleware:
         return note
 
 
-def _is_public(route: str, owner: str | None) -> bool:
+def _is_public(route: str) -> bool:
     """Whether it is part of what agents without a key may use: routes of ours, never Gradio's own."""
-    if route in _PUBLIC_QUEUE:
-        return owner is None
     return route in _PUBLIC or route.startswith(("call/ask/", "call/v2/ask/"))
 
 

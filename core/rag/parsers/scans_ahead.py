@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_THREADS: Final = 4
 """More need more memory than a reader of documents is allowed."""
-_FIRST, _FURTHER = 1_500, 500  # megabytes that must be free for recognising one page, and for each more at once
+_FIRST, _FURTHER = 1_500_000_000, 500_000_000  # bytes that must be free for one page, and for each more at once
 _GROUP: Final = Path("/sys/fs/cgroup")
 _NICE: Final = 5  # of 19: who waits for a reply goes before who waits for a scan
 
@@ -34,8 +34,16 @@ def threads(free: Callable[[], int] | None = None) -> int:
         free: Tells the bytes of memory that are free, by which they may be fewer; `free_memory` if left out.
     """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    room = ((free or free_memory)() // 1_000_000 - _FIRST) // _FURTHER
-    return max(1, min(cores, MOST_THREADS, 1 + room))
+    room = ((free or free_memory)() - _FIRST) // _FURTHER
+    return max(1, min(cores, allowed_cores(), MOST_THREADS, 1 + room))
+
+
+def allowed_cores(group: Path = _GROUP) -> int:
+    """How many cores the processor time is worth that a container is allowed; `MOST_THREADS` without a bound."""
+    with suppress(OSError, ValueError):  # without a bound it says "max"
+        quota, period = map(int, (group / "cpu.max").read_text().split())
+        return max(1, -(-quota // period))
+    return MOST_THREADS
 
 
 def free_memory(group: Path = _GROUP) -> int:
@@ -46,7 +54,10 @@ def free_memory(group: Path = _GROUP) -> int:
     """
     free = psutil.virtual_memory().available
     with suppress(OSError, ValueError):  # without a bound it says "max"
-        free = min(free, int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+        bound, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        told = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        # What is kept of files goes where there is need.
+        free = min(free, bound - used + sum(int(value) for name, value in told if name == "inactive_file"))
     return max(0, free)
 
 
@@ -84,7 +95,7 @@ class ScansAhead:
             return ocr.scanned_runs(scan, number)
         self._begin(number, scan)
         for ahead in range(number + 1, min(number + self._at_once, self._source.count) + 1):
-            if len(self._begun) >= most:
+            if len(self._begun) >= most or free_memory() < _FURTHER:  # other readers take some, too
                 break
             page = known(ahead) or self._read_ahead(ahead)
             if page is not None and ocr.is_scan(page):

@@ -22,6 +22,7 @@ from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, N
 from core.rag.document import About, Block, PageShape, block_values, shape_values
 from core.rag.parsers.base import AtRow, ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
+from core.rag.parsers.scans_ahead import MOST_THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +68,7 @@ def _do(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
-    flushed, interval, left = time.monotonic(), _FIRST_FLUSH, _PAGES_OF_PARTS
+    flushed, interval, left, ahead = time.monotonic(), _FIRST_FLUSH, _PAGES_OF_PARTS, MOST_THREADS
     options = ParseOptions(request["password"], request["pictures"], request["first_page"])
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], options):
         match found:
@@ -86,7 +87,8 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                     _send(answer, {"part": allowed})
                     answer.flush()
             case Scanned():
-                limits.allow()
+                limits.allow(1 + ahead)  # with the first page, others are begun
+                ahead = 0
                 _send(answer, {"scanned": [found.page, found.figure]})
                 answer.flush()
             case Block() | AtRow():
@@ -191,9 +193,9 @@ class Bounds:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (max(1, round(self._seconds)), hard))
 
-    def allow(self) -> None:
-        """Allow for the OCR of one more page."""
-        self._seconds += self._per_scan
+    def allow(self, pages: int = 1) -> None:
+        """Allow for the OCR of more pages."""
+        self._seconds += pages * self._per_scan
         self.grow(0)
 
 

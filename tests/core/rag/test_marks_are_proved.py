@@ -73,12 +73,12 @@ def line(text: str, place: Rectangle = LINE) -> Block:
 
 
 def letters(*words: tuple[float, float, float, float, str]) -> Letters:
-    return Letters(packed(words))
+    return Letters(packed(words) or ())
 
 
 def test_a_part_of_a_line_that_holds_its_words_is_marked_as_it_is() -> None:
     block = line("The red door. The blue door is shut.")
-    ((_, _, right, _),) = proof_on_page(["The red door."], block.text, [block], Letters(packed(pieces_of(block))))
+    ((_, _, right, _),) = proof_on_page(["The red door."], block.text, [block], Letters(packed(pieces_of(block)) or ()))
     assert right < 230
 
 
@@ -98,7 +98,7 @@ def test_a_mark_whose_words_are_nowhere_in_its_block_is_dropped_and_counted(coun
 
 def test_a_mark_that_is_right_is_not_counted(counted: list[str]) -> None:
     block = line("The red door is shut.")
-    there = Letters(packed(pieces_of(block)))
+    there = Letters(packed(pieces_of(block)) or ())
     assert proof_on_page(["The red door is shut."], block.text, [block], there) == (LINE,)
     assert counted == []
 
@@ -136,7 +136,7 @@ def test_packed_words_are_found_in_their_places_and_in_no_others(
     given_words: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     words = [(float(x), 20.0 * at, float(x + 60), 20.0 * at + 12, text) for at, (text, x) in enumerate(given_words)]
-    page = Letters(packed(words))
+    page = Letters(packed(words) or ())
     assert page.hold(" ".join(text for text, _ in given_words), [(0.0, 0.0, 200.0, 20.0 * len(words))])
     if words:
         x0, y0, x1, y1, text = data.draw(st.sampled_from(words))
@@ -189,3 +189,9 @@ def test_the_letters_of_each_page_are_kept_with_its_content(reader: str, tmp_pat
             assert not content.letters.hold(f"page {page % 3 + 1} of the report says", [(x0, y0, x1, y1)])
         kept = library.pages.before(document.id, 3)
     assert [bool(one.letters) for one in kept if isinstance(one, PageShape)] == [True, True]
+
+
+def test_of_a_page_of_more_words_than_are_kept_nothing_is_disproved() -> None:
+    words = [(0.0, 0.0, 10.0, 10.0, "word")] * 20_001
+    assert packed(words) is None
+    assert packed(words[1:])

@@ -176,16 +176,19 @@ def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], s
     assert stage.asked == [{"do": "allow", "call": "a", "asked": which, "arguments": edited}]
 
 
-# One question after another takes the card's place, and each is answered as soon as it is there; no time passes.
+# One question comes after another, and each is answered as soon as it is there; no time passes on the page's clock.
 ANSWERED_AT_ONCE = """async ([card, acts]) => {
     const place = card.parentElement, now = performance.now();
     let seen = [];
     performance.now = () => now;
     for (const act of acts) {
-        const before = place.querySelector('.p-asks');
+        const before = place.querySelector('.p-asks'), after = before.nextSibling;
+        before.remove();
+        await new Promise((then) => setTimeout(then, 50));
         delete before.dataset.fresh;
+        delete before.dataset.decided;
         before.dataset.asked += '1';
-        before.outerHTML = before.outerHTML;
+        place.insertBefore(before, after);
         while (!place.querySelector('.p-asks[data-fresh]')) await new Promise(requestAnimationFrame);
         const buttons = [...place.querySelectorAll('.p-row [data-do]')];
         seen = buttons.map((one) => [one.dataset.do, getComputedStyle(one).opacity]);

@@ -27,7 +27,7 @@ CAME = {"done": "2 conversations came in from ChatGPT: 4 messages.", "left": [],
 def test_what_came_in_is_looked_at_here_and_in_other_tabs(
     show: Show, stage: Stage, tmp_path: Path, end: dict[str, Any], looks: bool
 ) -> None:
-    page = show()
+    page = show("running")
     page.evaluate(OTHER_TAB)
     said = "\n".join(json.dumps(line) for line in ({"share": 0.5}, end))
 
@@ -52,6 +52,7 @@ def test_what_came_in_is_looked_at_here_and_in_other_tabs(
     else:
         page.locator(".p-bringing").get_by_role("button", name="Close").click()
     expect(page.locator(".p-bringing")).to_be_hidden()
+    assert not [one for one in stage.asked if one["do"] == "stop"], "the reply goes on"
     if looks:
         until(lambda: {"do": "look"} in stage.asked)
         until(lambda: page.evaluate("window.told") == ["look"])

@@ -133,7 +133,8 @@ async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, statu
         raise AssertionError("nothing is read")
 
     gate = GateMiddleware(app, Uploads(tmp_path / "tmp", 1000), public=public)
-    await gate({"type": "http", "path": path, "owner": None, "headers": []}, receive, send)
+    method = "GET" if path.endswith("data") else "POST"
+    await gate({"type": "http", "method": method, "path": path, "owner": None, "headers": []}, receive, send)
     assert told[0] == status
 
 
