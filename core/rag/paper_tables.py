@@ -116,7 +116,12 @@ def _shared(needs: list[float], room: float) -> list[float]:
 
 def _with_widths(rows: list[list[_Cell]], name: str, widths: list[float]) -> str:
     def cell(one: _Cell, width: float) -> str:
-        return f'<t{one.kind}{one.attributes} style="width:{width:.1f}pt">{one.html}</t{one.kind}>'
+        styled, own = f' style="width:{width:.1f}pt', ' style="'
+        # MuPDF reads one `style` of an element.
+        attributes = (
+            one.attributes.replace(own, f"{styled};", 1) if own in one.attributes else f'{one.attributes}{styled}"'
+        )
+        return f"<t{one.kind}{attributes}>{one.html}</t{one.kind}>"
 
     lines = (f"<tr>{''.join(map(cell, row, widths))}</tr>" for row in rows)
     return f'<table class="{name}">{"".join(lines)}</table>'

@@ -28,9 +28,11 @@ _LETTER: Final = 1.0  # points that are no letter yet
 _LINE: Final = 6.0  # points that are no line yet
 _BELOW: Final = 60.0  # points that margins below a text can add to a sheet that it fills
 _SURELY_FITS: Final = 30  # signs, in any place where something is too wide after all
+_SIGN: Final = re.compile(r"&#?\w+;|[^\s&<>]")
+_WORD: Final = re.compile(rf"(?:{_SIGN.pattern})+")
 _NAMED: Final = re.compile(rb"^<([0-9a-f]{4})> (?:<([0-9a-f]{4})> )?<([0-9a-f]{4,6})>", re.MULTILINE | re.IGNORECASE)
 _JOINED: Final = ((0xFB00, 0xFB06), (0xFB50, 0xFDFB), (0xFE70, 0xFEFC))  # ligatures of Latin and forms of Arabic
-_TAGS: Final = re.compile(r"(<[^>]*>)")
+_TAGS: Final = re.compile(r"(<[^<>]*>)")
 
 
 def as_pdf(html: str, style: str) -> bytes:
@@ -127,7 +129,7 @@ class _Paper:
     def write(self, html: str, draft: str) -> None:
         """Lay a page out in a file. Raises ValueError where something of it would be lost."""
         for longest, lists in ((_LONGEST_WORD, False), (_SURELY_FITS, True)):
-            page = fitted(_cut(html, longest), self._overflows, lists=lists)
+            page = fitted(cut_words(html, longest), self._overflows, lists=lists)
             if any(self._drawn(page, draft, less) for less in _SHORTER):
                 return
         raise ValueError
@@ -162,12 +164,14 @@ class _Paper:
             yield filled[2] <= within.x1 + _LETTER and filled[3] <= within.y1 + _BELOW
 
 
-def _cut(html: str, longest: int) -> str:
+def cut_words(html: str, longest: int) -> str:
     """The page with a line break in each word of its text that is longer than so many signs."""
-    word = re.compile(rf"(?:&#?\w+;|[^\s&<>]){{{longest}}}(?=[^\s<>])")
-    return "".join(
-        one if one.startswith("<") else word.sub(lambda found: f"{found[0]}<br>", one) for one in _TAGS.split(html)
-    )
+
+    def parted(found: re.Match[str]) -> str:
+        signs = _SIGN.findall(found[0])
+        return "<br>".join("".join(signs[at : at + longest]) for at in range(0, len(signs), longest))
+
+    return "".join(one if one.startswith("<") else _WORD.sub(parted, one) for one in _TAGS.split(html))
 
 
 if __name__ == "__main__":

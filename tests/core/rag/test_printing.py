@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.export.html_style import PRINTED
 from core.export.prose_html import Prose
 from core.rag.parsers.pdf_mupdf import pymupdf
-from core.rag.printing import main
+from core.rag.printing import cut_words, main
 from tests.tries import tries
 
 HASH = "4f9d8c7b6a5e4d3c2b1a0f9e8d7c6b5a" * 4
@@ -114,6 +114,8 @@ def test_a_table_that_fits_keeps_the_size_of_the_text_and_a_wide_one_its_rows() 
 
     assert sizes(narrow) - {8.0} == {10.0}  # 8 is the number of the sheet
     assert sizes(wide) == {8.0}
+    aligned = table([["heading"] * 8, [NAME.format("one")] * 8]).replace("---|", "--:|")
+    assert sizes(printed(PROSE.html(aligned))) == {8.0}, "aligned columns fit as others do"
     assert len(wide[0].get_text().split("heading")) == 9  # each heading once
 
 
@@ -135,3 +137,12 @@ def test_what_is_copied_from_the_paper_is_what_was_written() -> None:
 def test_a_very_long_word_does_not_take_long() -> None:
     blob = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 6000
     assert len(on_paper(printed(f"<p>{blob}</p>"))) >= len(blob)
+
+
+def test_a_word_is_cut_where_it_is_too_long_and_nowhere_else() -> None:
+    whole = " ".join(["a" * 1_990] * 3)
+    assert cut_words(whole, 2_000) == whole
+    assert (
+        cut_words(f'<p id="{"x" * 9}">{"b" * 5}&amp;{"c" * 4} d</p>', 4)
+        == f'<p id="{"x" * 9}">bbbb<br>b&amp;cc<br>cc d</p>'
+    )
