@@ -6,7 +6,7 @@ import asyncio
 import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -235,7 +235,9 @@ class Exporting:
         head = _head(outline, redaction).model_dump_json()
         yield f'{head.removesuffix("}")},"turns":['
         apart, running = "\n", False
-        async for turns in self._turns(outline, outline.turns, redaction):
+        second = [outline.beside.second] if outline.beside is not None else []
+        ids = [*outline.turns, *(one for one in second if one not in outline.turns)]
+        async for turns in self._turns(outline, ids, redaction):
             yield apart + await asyncio.to_thread(_lines, turns)
             apart, running = ",\n", running or any(turn.status == "running" for turn in turns)
         files = [*(_file(one, redaction) for one in outline.files), *_inside(redaction)]
@@ -253,7 +255,9 @@ class Exporting:
         self, outline: Outline, ids: Sequence[str], redaction: Redaction
     ) -> AsyncGenerator[list[ExportedTurn], None]:
         path, names = frozenset(outline.path), names_of(outline.documents)
-        pair = frozenset({outline.beside.first, outline.beside.second} if outline.beside is not None else ())
+        beside, pair = outline.beside, frozenset[str]()
+        if beside is not None and await self._found(outline, [beside.second]):  # it may be deleted meanwhile
+            pair = frozenset({beside.first, beside.second})
         for start in range(0, len(ids), _AT_ONCE):
             found = await self._found(outline, ids[start : start + _AT_ONCE])
             so_far = {one.message.id: await self.so_far(one) for one in found if one.message.status == "running"}
@@ -281,9 +285,11 @@ class Exporting:
         beside = outline.beside
         if beside is None or beside.second not in ids or beside.second in {one.message.id for one in found}:
             return found
-        with suppress(NotFoundError):  # moved just now: what is exported then has it
+        try:
             for one in await self.whole.turns(beside.place, [beside.second]):
                 found.append(replace(one, message=replace(one.message, parent_id=beside.question)))
+        except NotFoundError:  # moved just now
+            found += await self.whole.turns(outline.conversation.id, [beside.second])
         return sorted(found, key=lambda one: ids.index(one.message.id))
 
     async def so_far(self, turn: WholeTurn) -> Sequence[LoggedEvent]:

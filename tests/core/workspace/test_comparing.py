@@ -127,7 +127,7 @@ async def test_what_is_exported_has_both_replies_under_the_names_of_their_models
     talk = await begun(engine, servers)
     exporting = Taking(talk.services).exporting
 
-    async def exported() -> str:
+    async def exported(form: Any = form) -> str:
         made = await exporting.export(talk.id, form)
         return "".join([piece async for piece in made.pieces])
 
@@ -136,6 +136,7 @@ async def test_what_is_exported_has_both_replies_under_the_names_of_their_models
     assert second is not None
     begun_one = await exported()
     assert begun_one.index("I am one") < begun_one.index("This reply was still being written")
+    assert f'"id":"{second.id}"' in await exported("json"), "all of it is in JSON"
     held.set()
     await second_of(talk)
     both = await exported()
