@@ -24,6 +24,7 @@ from core.doors.asked import Asked
 from core.errors import ToolError
 from core.export.cited_pages import CitedPages
 from core.export.html_page import Cited
+from core.export.markdown import LABELS
 from core.export.redaction import Redaction
 from core.export.schema import ExportedCitation
 from core.importing.tree import Foreign, Node
@@ -234,6 +235,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Mapping[str, Reply]": dict,
     "Sequence[StoredMessage]": list,
     "StoredMessage": lambda: StoredMessage("a", "a", None, "assistant", (), None, "complete", 0.0),
+    "Sequence[Rectangle]": lambda: [(0.0, 0.0, 9.0, 9.0)],
+    "Sequence[WordRow]": lambda: [(0, 9, "a\nword", (0, 4, 5, 9))],
     "Sequence[Unit]": lambda: units_of([Block("paragraph", PASSAGE.text, page=1, lines=((0, (0, 0, 9, 9)),))]),
     "Takes": lambda: lambda item: False,
     "Callable[[ContentItem], bool]": lambda: lambda item: False,
@@ -305,6 +308,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
     "core.importing.tree:_Turn": lambda: hidden("core.importing.tree", "_Turn")("a", None, "assistant", 0.0),
     "core.storage.excerpts:Sought": lambda: Sought.of("a b"),
+    "core.export.markdown:speaker()": lambda: {"words": LABELS["en"]},
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},
     "core.agents.tool_loop:with_citations()": lambda: {"events": _said()},
     "webui.uploads:Uploads": cache(lambda: Uploads(Path(mkdtemp()), 1_000_000)),
