@@ -74,7 +74,6 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 _FOR_TOOLS = ("calculator", "current_time")
-_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".csv", ".tsv")
 _LONGEST_SUM = 200  # letters
 # A request and a sum, and nothing else: what is asked of documents has other words.
 _SUM = re.compile(
@@ -289,7 +288,8 @@ class Finder:
             there = await asyncio.to_thread(self.library.documents)
         except StorageError:  # the search says what is wrong
             return False
-        return all(one.tables and one.name.casefold().endswith(_SHEETS) for one in there if one.id in self.documents)
+        asked = [one for one in there if one.id in self.documents]
+        return bool(asked) and all(one.tables and numbered_as(one.name) == "sheet" for one in asked)
 
     async def counts(self) -> bool:
         """Whether the question asks how many rows or pages there are, and a program knows: then nothing is read."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -64,7 +64,16 @@ class Scope:
 
 def scope_of(question: str) -> Scope:
     """What the question needs, by its words."""
-    text = _looked_at(question)
+    return understood(_looked_at(question))
+
+
+@lru_cache(256)
+def understood(text: str) -> Scope:
+    """What a question needs; kept for a while, for one reply asks several times.
+
+    Args:
+        text: All of a short question, with single spaces, or both ends of a long one.
+    """
     plain = _says("plain", text)
     if _says("topic", text):
         return Scope("whole", None, plain)

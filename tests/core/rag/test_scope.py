@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bench.scopes import LEAST, ONCE, PLAIN, accuracy, listed, questions
 from core.rag.document import Passage
-from core.rag.scope import Part, is_of_topic, passages_in, scope_of
+from core.rag.scope import Part, is_of_topic, passages_in, scope_of, understood
 
 
 def passage(page: int | None, heading: str = "", document: str = "a.pdf") -> Passage:
@@ -174,6 +174,12 @@ def test_a_chapter_is_found_by_its_number_or_its_words() -> None:
 def test_whatever_is_asked_it_needs_something(question: str) -> None:
     scope = scope_of(question)
     assert (scope.need == "part") == (scope.part is not None)
+
+
+def test_a_question_is_looked_at_once_for_one_reply() -> None:
+    understood.cache_clear()
+    assert scope_of("Summarise chapter 3.") is scope_of("Summarise  chapter 3.")
+    assert understood.cache_info().misses == 1
 
 
 def test_what_is_pasted_into_a_question_does_not_hide_what_is_asked() -> None:
