@@ -38,7 +38,8 @@ class DocumentCoverage:
         read: Those of which all text was sent.
         total: All of them.
         empty: Those that hold no text that could be sent.
-        spans: From which to which they were read; more than a dozen are left out.
+        spans: From which to which they were read; more than a dozen are left out. After a search, the numbers of the
+            passages that it gave, however many.
         missed: The same of those that were meant, hold text, and were not read.
     """
 
@@ -108,20 +109,50 @@ class Coverage:
 def coverage_in(messages: Iterable[Message]) -> Coverage | None:
     """The last record among the results of a reply; `None` where documents were only searched for a passage.
 
-    A search beside a reading takes nothing away from what was read, and one beside a query over whole tables says
-    nothing of it.
+    Of several searches it is one record, in which a passage that was given twice counts once. A search beside a reading
+    takes nothing away from what was read, and one beside a query over whole tables says nothing of it.
 
     Args:
         messages: All of the reply.
     """
     found: Coverage | None = None
+    searches: list[Coverage] = []
     is_computed = False
     for message in messages:
         is_computed = is_computed or bool((message.extra or {}).get("computed"))
         record = coverage_of_result(message)
-        if record is not None and (found is None or record.why != "searched" or found.why == "searched"):
+        if record is not None and record.why == "searched":
+            searches.append(record)
+        elif record is not None:
             found = record
-    return None if is_computed and found is not None and found.why == "searched" else found
+    return found if found is not None or is_computed or not searches else _joined(searches)
+
+
+def _joined(searches: Sequence[Coverage]) -> Coverage:
+    """What several searches gave together. A document is known by its name and length, for records have no more."""
+    given: dict[tuple[str, int], set[int]] = defaultdict(set)
+    most: Counter[tuple[str, int]] = Counter()  # of records that were written without numbers
+    for row in (row for one in searches for row in one.documents if row.name):
+        key = row.name, row.total
+        given[key].update(at for first, last in row.spans for at in range(first, last + 1))
+        most[key] = max(most[key], row.read)
+    return _of_search(
+        (
+            DocumentCoverage(
+                name, "passage", min(max(len(numbers), most[name, total]), total), total, 0, _runs(numbers)
+            )
+            for (name, total), numbers in given.items()
+        ),
+        max(sum(row.total for row in one.documents) for one in searches),
+    )
+
+
+def _of_search(found: Iterable[DocumentCoverage], total: int) -> Coverage:
+    """The record of a search by its documents of which something was given, and the number of all passages."""
+    rows = list(found)
+    if (others := total - sum(one.total for one in rows)) > 0:
+        rows.append(DocumentCoverage("", "passage", 0, others))
+    return Coverage(tuple(rows), why="searched" if any(one.read < one.total for one in rows) else "")
 
 
 def coverage_of_result(message: Message) -> Coverage | None:
@@ -187,16 +218,19 @@ def searched(given: Collection[Passage], documents: Sequence[Document]) -> Cover
         given: Those that the model gets whole, before neighbours are joined.
         documents: All that were searched.
     """
-    keys = {_key(one) for one in given}
-    read = Counter(document for document, _ in keys)
-    rows = [
-        DocumentCoverage(one.name, "passage", min(read[one.id], one.chunks), one.chunks)
-        for one in documents
-        if read[one.id]
-    ]
-    if others := sum(one.chunks for one in documents if not read[one.id]):
-        rows.append(DocumentCoverage("", "passage", 0, others))
-    return Coverage(tuple(rows), why="searched" if any(one.read < one.total for one in rows) else "")
+    read: dict[str, set[int]] = defaultdict(set)
+    for one in given:
+        read[one.document_id].add(one.chunk_id)
+    return _of_search(
+        (
+            DocumentCoverage(
+                one.name, "passage", min(len(read[one.id]), one.chunks), one.chunks, 0, _runs(read[one.id])
+            )
+            for one in documents
+            if one.id in read
+        ),
+        sum(one.chunks for one in documents),
+    )
 
 
 def _of_document(
@@ -226,13 +260,18 @@ def _key(passage: Passage) -> tuple[str, int]:
 
 
 def _ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    found = _runs(numbers)
+    return found if len(found) <= _RANGES else ()
+
+
+def _runs(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     for at in sorted(numbers):
         if found and found[-1][1] == at - 1:
             found[-1] = found[-1][0], at
         else:
             found.append((at, at))
-    return tuple(found) if len(found) <= _RANGES else ()
+    return tuple(found)
 
 
 def _with_spans(written: Mapping[str, Any]) -> dict[str, Any]:

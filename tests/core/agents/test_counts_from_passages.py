@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from core import Assistant, Message
+from core.agents.retrieval import Finder, NoModel
 from core.messages.transcript import Transcript
+from core.rag.config import RAGConfig
 from core.rag.coverage import Coverage, DocumentCoverage, coverage_in, searched
 from core.rag.document import Document, Passage
 from core.rag.library import Library
@@ -110,6 +112,31 @@ def test_a_search_beside_a_reading_takes_nothing_away_from_what_was_read() -> No
     table = Message("function", "3", name="ask_tables", extra={"computed": {"query": "SELECT 3"}})
     assert coverage_in([result(only), table]) is None, "all rows were counted"
     assert coverage_in([result(read), table]) == read
+
+
+def test_of_several_searches_all_that_was_read_counts_and_a_passage_that_two_found_counts_once() -> None:
+    documents = [Document(name, f"{name}.txt", "text/plain", None, 100) for name in ("a", "b", "c")]
+
+    def search(*found: tuple[str, int]) -> Message:
+        given = [Passage("one", 1.0, f"{name}.txt", name, None, chunk_id=at) for name, at in found]
+        return Message("function", "…", name="x", extra={"coverage": searched(given, documents).as_dict()})
+
+    searches = [search(*(("a", at) for at in range(0, 40, 2))), search(("a", 2), ("b", 7)), search(("b", 8), ("a", 99))]
+    coverage = coverage_in(searches)
+    assert coverage is not None
+    assert coverage.counts() == {"passage": (23, 300, 0)}
+    assert [(one.name, one.read, one.total) for one in coverage.documents] == [
+        ("a.txt", 21, 100),
+        ("b.txt", 2, 100),
+        ("", 0, 100),
+    ]
+    assert coverage.why == "searched"
+
+
+async def test_where_there_is_no_document_nothing_is_left_to_a_query_over_tables(tmp_path: Path) -> None:
+    with Library.open(tmp_path / "library", CONFIG) as empty:
+        finder = Finder(empty, [], NoModel(), RAGConfig.of(CONFIG), question="How many invoices are overdue?")
+        assert not await finder.is_for_tables()
 
 
 def test_a_search_that_gives_every_passage_is_no_partial_one() -> None:
