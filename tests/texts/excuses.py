@@ -359,6 +359,7 @@ _LISTED: Mapping[str, str] = {
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,
     "settings of who starts the house or writes the program, and names of the house": """
+        core.export.traces: trace_to
         core.complaints: unheard
         core.plain_calls: telling_fields
         core.plain_models: ValidationError.of
