@@ -311,6 +311,10 @@ def test_a_key_does_no_more_than_it_is_for(house: House) -> None:
         with pytest.raises(openai.PermissionDeniedError):
             client.files.list()
     with OpenAI(base_url=house.base_url, api_key=house.key("chats", scopes=["chat"]), max_retries=0) as client:
+        house.says("Yes.")
+        client.chat.completions.create(
+            model="installed", messages=HELLO
+        )  # a service that refused its key is not listed
         assert {one.model_dump().get("kind") for one in client.models.list()} == {"assistant", "model"}
         with pytest.raises(openai.NotFoundError):
             client.models.retrieve("use")

@@ -84,7 +84,7 @@ def test_the_persona_that_is_named_answers_with_its_instructions_and_nothing_is_
     assert about == {"name": "Guide", "sign": "G", "starters": ["Who are you?"]}
     house.says("A **guide** by your side.")
     *_, last = ask(house, key, [*HELLO, {"role": "assistant", "content": "Hi."}, *HELLO], who=persona)
-    assert last["html"] == "<p>A <strong>guide</strong> by your side.</p>\n"
+    assert last["html"] == '<p dir="auto">A <strong>guide</strong> by your side.</p>\n'
     assert last["text"] == "A **guide** by your side."
     sent = house.model.requests[0].body["messages"]
     assert "Rhyme." in sent[0]["content"]

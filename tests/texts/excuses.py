@@ -421,6 +421,9 @@ _LISTED: Mapping[str, str] = {
         core.export.markdown: MarkdownWriter.turns
         core.tools.documents: table_text
     """,
+    "what scope_of, which is fed, has cut, with single blanks": """
+        core.rag.scope: understood
+    """,
     "documents as they were read, which are bounded": """
         core.rag.tables.shape: column_names
         core.rag.tables.values: readings
