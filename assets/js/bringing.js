@@ -16,7 +16,6 @@ function tell(text, { more = [], act = null, stop = null } = {}) {
   const away = act ? [Object.assign(document.createElement('button'), { type: 'button', textContent: say('import_close') })] : [];
   for (const one of away) one.addEventListener('click', putAway);
   line.replaceChildren(body, close, ...away);
-  line.dataset.stays = stop ? 'true' : '';
   line.style.bottom = `${innerHeight - foot + 8}px`;
   line.classList.add('p-there');
 }
@@ -76,7 +75,7 @@ export function start() {
   document.body.append(line);
   // What is being sent stays in sight; a report goes, and Escape does nothing else then.
   addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape' || event.isComposing || line.dataset.stays || !line.classList.contains('p-there') || document.querySelector('dialog[open]')) return;
+    if (event.key !== 'Escape' || event.isComposing || line.querySelector('.p-going') || !line.classList.contains('p-there') || document.querySelector('dialog[open]')) return;
     putAway();
     event.stopImmediatePropagation();
   }, true);

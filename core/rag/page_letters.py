@@ -54,9 +54,9 @@ def packed(words: Iterable[_Word]) -> tuple[WordRow, ...] | None:
 
 def pieces_of(block: Block) -> Iterator[_Word]:
     """The lines of a block, of a table whose columns are known its cells: for what is nowhere printed as it is told."""
-    ends = [*(start for start, _ in block.lines[1:]), len(block.text)][
-        : len(block.lines)
-    ]  # one without places has none
+    if not block.lines:  # its places are not known
+        return
+    ends = [*(start for start, _ in block.lines[1:]), len(block.text)]
     rows = block.cells if block.columns and len(block.cells) == len(block.lines) else ()
     for at, ((start, (x0, y0, x1, y1)), end) in enumerate(zip(block.lines, ends, strict=True)):
         if rows and len(rows[at]) == len(block.columns):
