@@ -14,6 +14,7 @@ from core.rag.parsers import ocr, scans_ahead
 from core.rag.parsers.base import ParseOptions, Scanned
 from core.rag.parsers.ocr import Recognised, Sheet
 from core.rag.parsers.pdf import PdfParser
+from core.rag.parsers.pdf_page import RawPage, Runs
 from core.rag.parsers.scans_ahead import allowed_cores, free_memory, threads
 
 GIGA = 1_000_000_000
@@ -109,10 +110,10 @@ def test_a_page_that_cannot_be_drawn_is_told_at_its_turn(
     at_once(4)
     begin = ocr.to_recognise
 
-    def broken(page: object, number: int) -> object:
+    def broken(page: RawPage, number: int) -> Callable[[], Runs]:
         if number == 3:
             raise BrokenDocumentError("Page 3 cannot be drawn.")
-        return begin(page, number)  # pyright: ignore[reportArgumentType]
+        return begin(page, number)
 
     monkeypatch.setattr(ocr, "to_recognise", broken)
     found = list[str]()
