@@ -17,7 +17,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "page": (
             *("alembic", "argon2", "authlib", "brotli", "fastapi", "gradio", "itsdangerous", "joserfc"),
-            *("python_multipart", "sqlalchemy", "starlette", "uvicorn", "webauthn"),
+            *("latex2mathml", "python_multipart", "sqlalchemy", "starlette", "uvicorn", "webauthn"),
         ),
         "documents": (
             *("docx", "lxml", "msoffcrypto", "numpy", "olefile", "oxmsg", "pptx", "pymupdf", "pypdfium2"),

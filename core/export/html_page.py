@@ -102,7 +102,7 @@ class HtmlWriter:
         self._lang: Lang = lang
         self._words: Mapping[str, str] = {**LABELS[lang], **MORE[lang]}
         self._images, self._source = images, source
-        self._prose = Prose(self._elsewhere)
+        self._prose = Prose(self._elsewhere, drawn=not printed)
         self._turns = 0
         self.cited: list[Cited] = []
 

@@ -53,6 +53,11 @@ pre { font: 13px/1.6 var(--mono); margin: 0; padding: 12px 14px; overflow: auto;
 code { font: .875em var(--mono); background: var(--code); border-radius: 3px; padding: 0 .25em; }
 pre code { font: inherit; padding: 0; background: none; }
 .formula { font: .95em var(--mono); background: none; }
+.math { margin: 10px 0; overflow-x: auto; overflow-y: hidden; padding: 2px 0; }
+math .rooted { border-top: 1px solid; padding-top: 1px; }
+math .root { margin-right: -1px; }
+math mtd[columnalign="right"] { text-align: right; padding-right: 0; }
+math mtd[columnalign="left"] { text-align: left; padding-left: 0; }
 .formula.apart, div.formula { display: block; margin: 10px 0 10px 1.5em; white-space: pre-wrap; }
 table { border-collapse: collapse; font-size: 14px; margin: 12px 0; font-variant-numeric: tabular-nums; display: block;
   overflow-x: auto; overflow-wrap: normal; }

@@ -1,4 +1,4 @@
-"""Markdown of models as HTML that can hold no script: every sign is escaped, no picture is fetched, formulas stay."""
+"""Markdown of models as HTML that can hold no script: every sign is escaped, and no picture is fetched."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from core.export.formulas import mathml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +25,7 @@ _DEEPEST: Final = 100  # lists and quotes in each other; what is deeper markdown
 _LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _INLINE: Final = re.compile(
     r"\\\((?P<a>.{1,1000}?)\\\)|\\\[(?P<b>.{1,4000}?)\\\]|\$\$(?P<c>.{1,4000}?)\$\$"
-    r"|\$(?P<d>[^\s$](?:[^$\n]{0,300}[^\s$\\])?)\$(?!\d)",
+    r"|\$(?P<d>[^\s$`](?:[^$\n`]{0,300}[^\s$\\`])?)\$(?!\d)",
     re.DOTALL,
 )
 _BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
@@ -46,9 +48,10 @@ class Prose:
 
     Args:
         picture: What stands in place of a picture from the web, by its description and host.
+        drawn: Whether formulas are written as MathML, which browsers draw; else as LaTeX.
     """
 
-    def __init__(self, picture: Callable[[str, str], str]) -> None:
+    def __init__(self, picture: Callable[[str, str], str], *, drawn: bool = True) -> None:
         options = {"html": False, "breaks": True, "maxNesting": _DEEPEST}  # as the page: a new line is a new line
         reader = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
         reader.disable("reference")  # or a line of the text says where the marks of others lead
@@ -59,7 +62,8 @@ class Prose:
         reader.block.ruler.before("fence", "formulas", _formulas, {"alt": ["paragraph", "blockquote", "list"]})
         reader.core.ruler.push("addresses", _addresses)
         reader.core.ruler.push("directions", _directions)
-        for name, rule in (("fence", _fence), ("code_block", _fence), ("formula", _shown), ("text", _text)):
+        shown = _drawn if drawn else _shown
+        for name, rule in (("fence", _fence), ("code_block", _fence), ("formula", shown), ("text", _text)):
             reader.add_render_rule(name, rule)
         reader.add_render_rule("link_open", _link)
         reader.add_render_rule("image", _no_picture)
@@ -201,6 +205,15 @@ def _formulas(state: StateBlock, start: int, end: int, silent: bool) -> bool:  #
     token.meta, token.block, token.map = {"apart": True}, True, [start, at + 1]
     state.line = at + 1
     return True
+
+
+def _drawn(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    token = tokens[at]
+    apart = bool(token.meta.get("apart"))
+    made = mathml(token.content, apart=apart)
+    if not made:
+        return _shown(renderer, tokens, at, options, env)
+    return f'<div class="math">{made}</div>\n' if token.block else made
 
 
 def _shown(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:

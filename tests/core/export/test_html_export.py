@@ -100,13 +100,13 @@ def test_a_question_stands_as_it_was_typed() -> None:
     assert "  * one\n  * &lt;two&gt; &amp; 3</p>" in text
 
 
-def test_formulas_and_code_are_kept_sign_for_sign() -> None:
+def test_formulas_are_drawn_and_keep_their_latex_and_code_is_kept_sign_for_sign() -> None:
     said = "So $a_1 * b_2 * c$, \\(x_1\\) and\n\n$$\na\n= b_1\n$$\n\n```python\nif a < b:\n    _c_ = 1\n```\n\n"
     said += "It costs $5 or $6."
     text = written(turn("assistant", Message("assistant", said)))
-    assert '<code class="formula">a_1 * b_2 * c</code>' in text
-    assert '<code class="formula">x_1</code>' in text
-    assert '<div class="formula apart">a\n= b_1</div>' in text
+    assert '<math alttext="a_1 * b_2 * c">' in text
+    assert '<math alttext="x_1">' in text
+    assert '<div class="math"><math display="block" alttext="a\n= b_1">' in text
     assert "<code>if a &lt; b:\n    _c_ = 1\n</code>" in text
     assert "It costs $5 or $6." in text
 
