@@ -1,4 +1,4 @@
-"""Many people at one house: another's first word while the documents of sixteen are made into vectors, and visitors."""
+"""Many people at one house: another's first word while documents get vectors and a scan is recognised, and visitors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import psutil
+import pymupdf
 
 from bench.figures import Figure, report
 from core.engine import Engine
@@ -21,6 +22,8 @@ from tests.core.talks import talk_of, world_of
 READERS = 16
 VISITORS = 60
 CHATS = 25
+PAGES = 12
+READS = 4.0  # seconds of CPU
 PARAGRAPH = "{owner} keeps note {n}: bicycles stand in the shed, the bell rings at {n} past nine, and nobody minds. "
 
 
@@ -51,6 +54,34 @@ async def reads(engine: Engine, owner: str) -> None:
     await (await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])).wait()
 
 
+def scanned() -> bytes:
+    """A PDF of dense pages that are pictures: each takes some seconds to recognise."""
+    made = pymupdf.open()
+    for page in range(PAGES):
+        text = "".join(PARAGRAPH.format(owner="somebody", n=page * 100 + line) for line in range(30))
+        with pymupdf.open() as drawn:
+            drawn.new_page().insert_textbox((50, 50, 545, 800), text)
+            picture = drawn[0].get_pixmap(dpi=200).tobytes("jpeg")
+        made.new_page().insert_image((0, 0, 595, 842), stream=picture)
+    return bytes(made.tobytes())
+
+
+async def beside_a_scan(engine: Engine) -> tuple[list[float], bool]:
+    """The first words while a scan is recognised, and whether it still was after them."""
+    owner, ours = "scanner", psutil.Process()
+    file = await engine.stores.of(owner).files.put("scan.pdf", scanned())
+    talk = await engine.stores.of(owner).conversations.create()
+    run = await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])
+    # A process that has computed for longer than a start takes is recognising.
+    while max((sum(one.cpu_times()[:2]) for one in ours.children(recursive=True)), default=0.0) < READS:
+        await asyncio.sleep(0.2)
+    found = await chats(engine, "beside a scan")
+    goes_on = not run.reply().text
+    await run.stop()
+    await run.wait()
+    return found, goes_on
+
+
 async def visits(engine: Engine) -> tuple[float, float]:
     """Descriptors and threads that stay of each visitor who only chats."""
     process = psutil.Process()
@@ -71,12 +102,17 @@ async def measured(home: Path) -> list[Figure]:
         await asyncio.gather(*(reads(engine, owner) for owner in owners))
         beside = await chats(engine, "beside")
         waiting = sum(bool(world_of(engine, owner).intake.preparing()) for owner in owners)
+        seen, goes_on = await beside_a_scan(engine)
         mine, bare = statistics.median(beside), statistics.median(alone)
         told = f"{waiting} of {READERS} still being made; {mine * 1000:.0f} against {bare * 1000:.0f} ms alone"
         told += f", at most {max(beside) * 1000:.0f} against {max(alone) * 1000:.0f} ms"
         what = f"first word of a chat while the documents of {READERS} others are made into vectors"
+        read = statistics.median(seen)
+        scan = f"{'still' if goes_on else 'no longer'} recognised after it; {read * 1000:.0f} against {bare * 1000:.0f} ms"
+        scan += f" alone, at most {max(seen) * 1000:.0f} ms"
         return [
             Figure(what, mine / bare, 3.0, "×", told),
+            Figure("first word of a chat while a scan of another is recognised", read / bare, 2.0, "×", scan),
             Figure("descriptors that stay of a visitor who only chats", descriptors, 0.1, "", f"{VISITORS} visitors"),
             Figure("threads that stay of a visitor who only chats", threads, 0.1, "", f"{VISITORS} visitors"),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import faulthandler
 import logging
@@ -21,7 +22,6 @@ from core.doors.asked import LONGEST_BODY
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from types import FrameType
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 _TRIES = 50
+_SLOW = 2.5  # seconds after which whoever waits for the end hears that it comes
 _GRACE = 2  # seconds that open streams get before they are cut
 _NOTICED = 5.0  # seconds after which a proxy sends nobody here any more
 LAST: Final = 20.0
@@ -90,6 +91,7 @@ class Server(uvicorn.Server):
         write_seconds: How long nothing of an answer may be taken before its connection is ended.
         drain: How it leaves a proxy that has others; left out, it stops at once.
         last: Seconds after which the process ends, whatever still hangs; left out, it is waited for.
+        slow: Called once where ending takes some seconds, so that whoever waits hears of it.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Server(uvicorn.Server):
         write_seconds: float = 300.0,
         drain: Drain | None = None,
         last: float | None = None,
+        slow: Callable[[], None] | None = None,
     ) -> None:
         class Protocol(PatientProtocol):
             """As the settings have it."""
@@ -121,6 +124,7 @@ class Server(uvicorn.Server):
         self._stopping = stopping
         self._drain = drain
         self._last = last
+        self._slow = slow or _nothing
         self._let_go: Callable[[], None] = _nothing
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -132,6 +136,14 @@ class Server(uvicorn.Server):
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self._end()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections and the app."""
+        late = asyncio.get_running_loop().call_later(_SLOW, self._slow)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            late.cancel()
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether to stop."""

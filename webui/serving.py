@@ -95,7 +95,9 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     wait = settings.drain_seconds
     drain = Drain(wait, app.drain, lambda: app.busy) if wait else None
     shown = whole if front is None else front(whole)
-    server = Server(shown, app.close, write_seconds=settings.write_seconds, drain=drain, last=last)
+    server = Server(
+        shown, app.close, write_seconds=settings.write_seconds, drain=drain, last=last, slow=terminal.ending
+    )
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)

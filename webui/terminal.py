@@ -58,6 +58,10 @@ class Terminal:
         where = f"{self._address.partition('/?')[0]}/link/{token}"
         self._line(f"Nobody has an account yet. Make the owner's, once, within seven days: {where}")
 
+    def ending(self) -> None:
+        """Say that it takes some seconds to end."""
+        self._line("Parlour is ending, which may take some seconds. What was written so far is kept.")
+
     def tell(self, readiness: Readiness) -> None:
         """Say what is new."""
         if readiness.ready and "ready" not in self._told:

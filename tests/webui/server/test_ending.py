@@ -47,7 +47,7 @@ async def app(scope, receive, send):
         await asyncio.Event().wait()
     await asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
 
-server = Server(app, lambda: None, last=float(sys.argv[2]))
+server = Server(app, lambda: None, last=float(sys.argv[2]), slow=lambda: print("it takes a while", flush=True))
 threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGTERM)).start()
 server.run(sockets=[bind("127.0.0.1", 0)])
 """
@@ -60,6 +60,12 @@ def test_what_hangs_while_it_closes_keeps_no_process_alive_and_is_named() -> Non
         assert (done.returncode, done.stdout) == (1, "closing\n"), done.stderr
         assert "was not closed after 1 seconds" in done.stderr
         assert "most recent call first" in done.stderr, "where it hung"
+
+
+def test_whoever_waits_for_an_end_of_some_seconds_hears_that_it_comes() -> None:
+    command = [sys.executable, "-c", HANGS, "task", "4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "closing\nit takes a while\n", done.stderr
 
 
 def test_neither_who_holds_the_interpreter_nor_a_log_that_nobody_takes_keeps_it_alive() -> None:
