@@ -94,6 +94,17 @@ async def test_an_answer_that_this_browser_did_not_begin_signs_nobody_in(here: H
     assert len(await here.engine.people.store.list()) == 1
 
 
+async def test_an_answer_of_another_sign_in_is_refused_before_the_service_is_asked(service: str) -> None:
+    known = OpenId(service, "parlour", "a secret")
+    address, begun = await known.begin("http://10.0.0.5/login/callback")
+    _, other = await known.begin("http://10.0.0.5/login/callback")
+    query = {name: values[0] for name, values in parse_qs(await agreed(address)).items()}
+    with pytest.raises(ParlourError) as refused:
+        await known.finish(query, other)
+    assert refused.value.words_key == "openid_stale"
+    assert (await known.finish(query, begun)).name, "the code was not spent"
+
+
 async def test_a_code_a_verifier_or_a_nonce_of_another_sign_in_does_not_hold(service: str) -> None:
     known = OpenId(service, "parlour", "a secret")
     address, begun = await known.begin("http://10.0.0.5/login/callback")
