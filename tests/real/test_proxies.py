@@ -14,21 +14,17 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from set_up import find_server, server_environment
+from tests.certificates import certificate_for
 from tests.e2e.app_process import ROOT, AppProcess
 from tests.ports import free_port
 from tests.webui.server.raw_page import RawPage
@@ -113,29 +109,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `chat.pem` (certificate and key) and `chat.key`."""
     return certificate_for(NAME, tmp_path_factory.mktemp("certificate"))
-
-
-def certificate_for(host: str, folder: Path) -> Path:
-    """Put a host's `chat.pem` (certificate and key) and `chat.key` into a folder, and return it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)]), datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "chat.key").write_bytes(private)
-    (folder / "chat.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
-    return folder
 
 
 FREE: Mapping[str, str] = {}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import ToolError
+from tests.certificates import certificate_for
 from tests.e2e.app_process import AppProcess
 from tests.grown_servers import Served, proxy
 from tests.ports import free_port
-from tests.real.test_proxies import certificate_for
 from tests.webui.server.test_sandbox_role import TALK, kernels, sandbox
 
 __all__ = ["proxy", "sandbox"]
