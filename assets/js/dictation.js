@@ -2,6 +2,7 @@
 // does it, or a recording goes to where the settings say; the button tells which before anything is recorded.
 import { begin as listen, isListening, onEnd as onSilence, Recognition, stop as stopListening } from './dictation_browser.js';
 import { hint, tell } from './hint.js';
+import { isWithheld, tellRefused } from './microphone.js';
 import { onPlace, section } from './places.js';
 import { begin as record, isRecording, isTurning, onEnd as onRecorded, stop as stopRecording } from './recording.js';
 import { request } from './request.js';
@@ -74,6 +75,7 @@ async function pressed() {
   await know();
   const what = kind();
   if (what === 'tell') return tell(told.problem);
+  if (isWithheld()) return tellRefused();  // before anything else is told that then cannot be done
   const mark = what === 'record' ? `${KNOWN} ${told.way.as}` : KNOWN;
   if (!local.get(mark)) {  // what is said may leave the machine: once it is told, and nothing is recorded yet
     local.set(mark, '1');

@@ -1,10 +1,11 @@
 // The browser's own recognition of speech. https://webaudio.github.io/web-speech-api/#speechreco-section
 import { put } from './bus.js';
 import { hint } from './hint.js';
+import { tellRefused } from './microphone.js';
 import { locale } from './words.js';
 
 const SAID = {
-  'not-allowed': 'microphone_refused', 'service-not-allowed': 'dictation_none', 'audio-capture': 'microphone_none',
+  'service-not-allowed': 'dictation_none', 'audio-capture': 'microphone_none',
   network: 'dictation_none', 'language-not-supported': 'dictation_none', 'no-speech': 'dictation_nothing',
 };
 let listening = null;
@@ -23,7 +24,10 @@ export function begin() {
   const here = new (Recognition())();
   Object.assign(here, { continuous: true, interimResults: true, lang: locale() });
   here.onresult = (event) => { if (here === listening) heard(event); };
-  here.onerror = ({ error }) => { if (SAID[error]) hint(SAID[error]); };
+  here.onerror = ({ error }) => {
+    if (error === 'not-allowed') tellRefused();
+    else if (SAID[error]) hint(SAID[error]);
+  };
   here.onend = () => { if (here === listening) { listening = null; ended(); } };
   [listening, before, written, first] = [here, area().value, area().value, 0];
   here.start();

@@ -4,12 +4,12 @@ import { hand } from './attaching.js';
 import { put } from './bus.js';
 import { gap } from './dictation_browser.js';
 import { hint, tell } from './hint.js';
+import { isRefusal, tellRefused } from './microphone.js';
 import { status } from './state.js';
 import { say, together } from './words.js';
 
 const KINDS = ['audio/webm;codecs=opus', 'audio/ogg;codecs=opus', 'audio/mp4'];
 const BITS = 32_000;   // a second: enough for speech
-const SAID = { NotAllowedError: 'microphone_refused', SecurityError: 'microphone_refused' };
 let now = null;   // { as, most, recorder, stream, pieces, began, seconds, blob, turning, drop, bar }
 let ended = () => {};
 
@@ -34,7 +34,7 @@ export async function begin(as, most) {
     mine.recorder = new MediaRecorder(mine.stream, { mimeType, audioBitsPerSecond: BITS });
   } catch (error) {
     letGo();
-    return hint(SAID[error.name] ?? 'record_none');
+    return isRefusal(error) ? tellRefused() : hint('record_none');
   }
   mine.recorder.ondataavailable = ({ data }) => { if (data.size) mine.pieces.push(data); };
   mine.recorder.onstop = () => { if (mine === now) recorded(); };

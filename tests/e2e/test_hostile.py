@@ -138,8 +138,9 @@ def test_ones_own_message_and_a_title_run_and_fetch_nothing(page: Page, listener
     assert not listener.asked
 
 
-def test_a_documents_words_run_and_fetch_nothing(page: Page, listener: Listener, tmp_path: Path) -> None:
-    path = tmp_path / "hostile.md"
+@pytest.mark.parametrize("kind", ["md", "html"])
+def test_a_documents_words_run_and_fetch_nothing(page: Page, listener: Listener, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"hostile.{kind}"
     path.write_text("# Herons\n\nHerons fish. " + hostile(listener.address), encoding="utf-8")
     add(page, path)
     ask(page, "How do herons fish?")

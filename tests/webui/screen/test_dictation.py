@@ -93,3 +93,25 @@ def test_what_goes_wrong_is_told_in_the_readers_language(show: Show) -> None:
     page.evaluate("() => { window.heard.onerror({ error: 'network' }); window.heard.onend(); }")
     expect(page.locator(".p-hint")).to_contain_text("浏览器的语音服务没有响应")
     expect(button).to_have_attribute("aria-pressed", "false")
+
+
+def test_in_a_frame_that_gets_no_microphone_the_first_press_says_so_and_leads_out(show: Show) -> None:
+    page = show("answered")
+    page.evaluate(_HEARS)
+    page.evaluate(
+        "() => { window.parent = {}; document.featurePolicy.allowsFeature = (name) => name !== 'microphone'; }"
+    )
+    button = page.locator("#composer .p-dictate")
+    button.click()
+    hint = page.locator(".p-hint")
+    expect(hint).to_have_text(
+        "The page around this one does not let it use the microphone. Open it in a window of its own"
+    )
+    expect(hint.get_by_role("link")).to_have_attribute("target", "_blank")
+    assert page.evaluate("window.heard === undefined")
+    page.evaluate("document.featurePolicy.allowsFeature = () => true")
+    button.click()
+    expect(hint).to_contain_text("Press again to begin.")
+    listening(button)
+    page.evaluate("() => { window.heard.onerror({ error: 'not-allowed' }); window.heard.onend(); }")
+    expect(hint).to_have_text("The browser does not let this page use the microphone. Allow it in the address bar.")
