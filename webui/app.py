@@ -99,15 +99,21 @@ async def open_app(
                 ahead = asyncio.create_task(opened.services.read_ahead())
                 accounts = settings.has_accounts
                 public = settings.public_ask > 0
-                inside = VisitorMiddleware(app) if on_zero_gpu() else app
                 gate = GateMiddleware(
-                    inside, uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
+                    _inside(app), uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
                 )
                 with watched(asyncio.get_running_loop(), lambda: not warming.done()):
                     yield await with_accounts(gate, context, first) if accounts else gate
                 await context.deletions.finish(opened)
                 ahead.cancel()
                 await asyncio.wait({warming, ahead})
+
+
+def _inside(app: FastAPI) -> ASGIApp:
+    from webui.doors.routes import DoorsFirst  # the application has brought it
+
+    first = DoorsFirst(app)
+    return VisitorMiddleware(first) if on_zero_gpu() else first
 
 
 async def no_pages(scope: Scope, receive: Receive, send: Send) -> None:

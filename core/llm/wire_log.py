@@ -99,6 +99,7 @@ class Exchange:
     """One request to a service, and what came back.
 
     Args:
+        named: The headers.
         sent: The body.
         at: Seconds since the call began.
         status: The HTTP status; `None` where no answer came.
@@ -107,11 +108,16 @@ class Exchange:
 
     method: str
     address: str
-    headers: Sequence[tuple[str, str]]
+    named: HttpHeaders
     sent: bytes
     at: float
     status: int | None = None
     received: Received = field(default_factory=Received)
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """The headers, which most calls are never asked for."""
+        return tuple(self.named.items())
 
 
 class WireLog:
@@ -126,8 +132,7 @@ class WireLog:
     def asked(self, request: HttpRequest) -> None:
         """Note a request that is sent."""
         at = perf_counter() - self._began
-        headers = tuple(request.headers.items())
-        self.exchanges.append(Exchange(request.method, str(request.url), headers, request.content, at))
+        self.exchanges.append(Exchange(request.method, str(request.url), request.headers, request.content, at))
 
     def answered(self, status: int) -> None:
         """Note the status of the reply to the newest request."""

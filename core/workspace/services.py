@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.models.model_name import ModelName
-    from core.models.own_models import AllModels
+    from core.models.own_models import AllModels, OwnerModels
     from core.rag.library import Library
     from core.reading.intake import Intake
     from core.runs.beside import AnsweringModel, Beside, FollowUps, Titles
     from core.runs.claim_check import ClaimChecker
     from core.runs.history_summary import HistorySummarizer
-    from core.runs.manager import Runs
+    from core.runs.manager import OwnerRuns, Runs
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.documents import DocumentStore
     from core.storage.stores import Stores
-    from core.toolbox.code_interpreter import CodeInterpreters
-    from core.toolbox.toolbox import Toolbox
+    from core.toolbox.code_interpreter import CodeInterpreters, OwnerInterpreter
+    from core.toolbox.toolbox import OwnerTools, Toolbox
     from core.workspace.dictation import Dictation
     from core.workspace.judging import Judgings
 
@@ -157,14 +157,8 @@ class OwnerServices:
     Attributes:
         installation: What a reply may take, and what else the installation is set to.
         stores: What is kept of the owner.
-        intake: The owner's documents, on their way into the index.
-        runs: The owner's replies, as they are made.
-        models: Which model answers the owner.
-        tools: The owner's tools, and what was chosen about them.
-        code: Runs the code of the owner's conversations.
         remembering: Sums up what a model cannot read any more.
         agents: Who answers.
-        steering: Instructions, parameters and tools of the owner's conversations.
     """
 
     def __init__(self, every: Services, owner: str) -> None:
@@ -172,14 +166,40 @@ class OwnerServices:
         self.owner = owner
         self.installation = every.settings
         self.stores = every.stores.of(owner)
-        self.intake = OwnerIntake(every.intake, self.stores)
-        self.runs = every.runs.of(owner)
-        self.models = every.models.of(owner)
-        self.tools = every.toolbox.of(owner)
-        self.code = every.code.of(owner)
         self.remembering = every.remembering
         self.agents = every.agents
-        self.steering = OwnerSteering(self.stores)
+
+    # Each is made when it is asked for: a program's question to a model needs few of them.
+
+    @cached_property
+    def intake(self) -> OwnerIntake:
+        """The owner's documents, on their way into the index."""
+        return OwnerIntake(self._every.intake, self.stores)
+
+    @cached_property
+    def runs(self) -> OwnerRuns:
+        """The owner's replies, as they are made."""
+        return self._every.runs.of(self.owner)
+
+    @cached_property
+    def models(self) -> OwnerModels:
+        """Which model answers the owner."""
+        return self._every.models.of(self.owner)
+
+    @cached_property
+    def tools(self) -> OwnerTools:
+        """The owner's tools, and what was chosen about them."""
+        return self._every.toolbox.of(self.owner)
+
+    @cached_property
+    def code(self) -> OwnerInterpreter:
+        """Runs the code of the owner's conversations."""
+        return self._every.code.of(self.owner)
+
+    @cached_property
+    def steering(self) -> OwnerSteering:
+        """Instructions, parameters and tools of the owner's conversations."""
+        return OwnerSteering(self.stores)
 
     @cached_property
     def dictation(self) -> OwnerDictation:

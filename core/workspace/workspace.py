@@ -24,19 +24,25 @@ if TYPE_CHECKING:
     from core.errors import ParlourError
     from core.languages import Lang
     from core.models.model_name import ModelName
+    from core.models.own_models import OwnerModels
     from core.rag.library import Library
     from core.reading.attachments import Named
     from core.reading.libraries import Libraries
+    from core.reading.owner_intake import OwnerIntake
+    from core.runs.manager import OwnerRuns
     from core.storage.base import DocumentRecord
     from core.storage.conversation_list import ConversationList
     from core.storage.folders import FolderStore
     from core.storage.people import Role
     from core.storage.preferences import PreferenceStore
     from core.storage.search import SearchStore
+    from core.toolbox.choices import Rules
+    from core.toolbox.toolbox import OwnerTools
     from core.workspace.dictation import OwnerDictation
     from core.workspace.judging import OwnerJudging
     from core.workspace.lent import LentShelf
     from core.workspace.services import OwnerServices
+    from core.workspace.steering import OwnerSteering
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
 
@@ -55,12 +61,6 @@ class Workspace:
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
-        intake: The owner's documents, on their way into the index.
-        runs: The owner's replies, as they are made.
-        tools: The owner's tools, and what was chosen about them.
-        rules: When the owner is asked before a tool runs.
-        models: Which model answers the owner, and those that were set up.
-        steering: Instructions, parameters and tools of conversations.
     """
 
     def __init__(
@@ -79,12 +79,6 @@ class Workspace:
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings
-        self.intake = services.intake
-        self.runs = services.runs
-        self.tools = services.tools
-        self.rules = self.tools.rules
-        self.models = services.models
-        self.steering = services.steering
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
@@ -94,6 +88,36 @@ class Workspace:
     def libraries(self) -> Libraries:
         """The owner's named libraries."""
         return self.services.libraries
+
+    @property
+    def intake(self) -> OwnerIntake:
+        """The owner's documents, on their way into the index."""
+        return self.services.intake
+
+    @property
+    def runs(self) -> OwnerRuns:
+        """The owner's replies, as they are made."""
+        return self.services.runs
+
+    @property
+    def tools(self) -> OwnerTools:
+        """The owner's tools, and what was chosen about them."""
+        return self.services.tools
+
+    @property
+    def rules(self) -> Rules:
+        """When the owner is asked before a tool runs."""
+        return self.services.tools.rules
+
+    @property
+    def models(self) -> OwnerModels:
+        """Which model answers the owner, and those that were set up."""
+        return self.services.models
+
+    @property
+    def steering(self) -> OwnerSteering:
+        """Instructions, parameters and tools of conversations."""
+        return self.services.steering
 
     @property
     def dictation(self) -> OwnerDictation:

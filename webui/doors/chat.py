@@ -76,10 +76,10 @@ async def completions(request: Request, door: Door) -> Response:
     messages = listed(given, "messages", MOST_MESSAGES)
     await door.check_use()  # before anything is fetched for it
     async with AsyncExitStack() as opened:
-        await opened.enter_async_context(door.opened())
+        workspace = await opened.enter_async_context(door.opened())
         parts = await opened.enter_async_context(Parts(door))
         asked = chat_asked(given, await parts.resolved(messages))
-        await door.find(asked.model)  # told with its status, also where a stream is wanted
+        await door.found(workspace, asked.model)  # told with its status, also where a stream is wanted
         answer = Answer(door, asked, documents=parts.has_documents)
         form = ChatForm(answer, parts.documents)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from webui.doors import ag_ui, chat, embeddings, files, responses
 from webui.doors.entry import Entry
@@ -12,9 +12,11 @@ from webui.doors.refusals import refusal
 from webui.requests import TracedRequest
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from webui.context import WebContext
 
@@ -50,6 +52,24 @@ def door_routes(context: WebContext) -> list[BaseRoute]:
     for route in routes:
         route.app = TracedRequest(route.app, route.path.replace(":path", ""))
     return [*routes]
+
+
+class DoorsFirst:
+    """Gives what programs ask to their routes, past what a page's framework puts before its own.
+
+    Args:
+        app: The application; its routes below `/v1` are those of programs.
+    """
+
+    def __init__(self, app: Starlette) -> None:
+        self.app: ASGIApp = app
+        doors = [one for one in app.routes if isinstance(one, Route) and one.path.startswith(PLACE)]
+        self._doors = Router(doors, redirect_slashes=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        is_asked = scope["type"] == "http" and scope["path"].startswith(PLACE)
+        await (self._doors if is_asked else self.app)(scope, receive, send)
 
 
 async def _nothing(request: Request) -> Response:

@@ -17,6 +17,7 @@ from core.settings import Settings
 from tests.prompt_server import PromptServer
 from webui.auth import Hosts, Owners
 from webui.context import WebContext
+from webui.doors.routes import DoorsFirst
 from webui.doors.socket import SocketDoor
 from webui.middleware.gate import GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
@@ -42,7 +43,9 @@ async def served(engine: Engine, settings: Settings, *, whole: bool = False) -> 
         whole: By the settings, with the token that they ask for; else anybody of this machine is its owner.
     """
     uploads = Uploads(settings.home / "tmp", 1024 * 1024)
-    inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads, Views(Words.of)).table())
+    inner = DoorsFirst(
+        Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads, Views(Words.of)).table())
+    )
     owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
     app: ASGIApp = SocketDoor(HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ()))
     if whole:

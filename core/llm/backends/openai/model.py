@@ -84,6 +84,7 @@ class OpenAIModel(BaseChatModel):
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
         self._reached = ""
+        self._known_service: tuple[str, Service] | None = None
         self._config = config = read_config(self.config_class, self.cfg)
         self._base_url = self._address(config)
         self._api_key = config.api_key.get_secret_value() if config.api_key else self._default_key()
@@ -186,9 +187,11 @@ class OpenAIModel(BaseChatModel):
     @property
     def service(self) -> Service:
         """Where the model is: as the vendor's client resolved it, once there is one."""
-        return service_of(
-            {"base_url": self._reached} if self._reached else self.cfg, self.model_type, self.service_address
-        )
+        known = self._known_service
+        if known is None or known[0] != self._reached:
+            given = {"base_url": self._reached} if self._reached else self.cfg
+            known = self._known_service = self._reached, service_of(given, self.model_type, self.service_address)
+        return known[1]
 
     async def account(self) -> str:
         """As for every model, with the address and key that the vendor's client resolved."""

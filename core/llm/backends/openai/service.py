@@ -94,7 +94,7 @@ _MOST_HEADS: Final = 8
 
 class _Head(NamedTuple):
     url: httpx2.URL
-    headers: list[tuple[bytes, bytes]]
+    headers: httpx2.Headers
     extensions: Mapping[str, Any]
 
 
@@ -113,7 +113,8 @@ class Heads:
             heads = self._known.setdefault(client, {})
             if len(heads) >= _MOST_HEADS:
                 heads.clear()
-            headers = [(name, value) for name, value in request.headers.raw if name.lower() not in _OF_ONE]
+            said = [(name, value) for name, value in request.headers.raw if name.lower() not in _OF_ONE]
+            headers = httpx2.Headers(said, encoding=request.headers.encoding)
             heads[options] = _Head(request.url, headers, request.extensions)
 
     def request(
@@ -132,14 +133,20 @@ class Heads:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         except TypeError:  # a time, or an object of Pydantic, which the SDK knows
             return None
-        return httpx2.Request(
+        headers = httpx2.Headers(head.headers, encoding=head.headers.encoding)
+        headers["Content-Length"] = str(len(content))
+        # With a stream, nothing is worked out of the headers once more.
+        request = httpx2.Request(
             "POST",
             head.url,
-            headers=head.headers,
+            headers=headers,
             cookies=http.cookies or None,
-            content=content,
-            extensions=dict(head.extensions),
+            stream=httpx2.ByteStream(content),
+            extensions=head.extensions,
         )
+        request.headers.encoding = headers.encoding
+        request.read()
+        return request
 
 
 def refusal(response: httpx2.Response) -> openai.APIStatusError:

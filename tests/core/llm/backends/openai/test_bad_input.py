@@ -22,7 +22,6 @@ from core.errors import (
     ModelMisbehavedError,
     ModelRefusedError,
     ModelServiceError,
-    ModelUnavailableError,
     SettingsError,
 )
 from core.llm.open_model import get_chat_model
@@ -134,19 +133,19 @@ def foreign() -> Iterator[list[bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("greeting", "kind"),
+    "greeting",
     [
-        (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", ModelMisbehavedError),
-        (b"\x15\x03\x01\x00\x02\x02\x50\r\n\r\n", ModelMisbehavedError),
-        (b"220 mail ESMTP ready\r\n", ModelMisbehavedError),
-        (b"-ERR unknown command\r\n", ModelMisbehavedError),
+        b"SSH-2.0-OpenSSH_9.7\r\n\r\n",
+        b"\x15\x03\x01\x00\x02\x02\x50\r\n\r\n",
+        b"220 mail ESMTP ready\r\n",
+        b"-ERR unknown command\r\n",
     ],
     ids=["ssh", "tls", "mail", "redis"],
 )
-def test_a_server_of_another_protocol_is_one_clear_error(foreign, greeting, kind):
+def test_a_server_of_another_protocol_is_one_clear_error(foreign, greeting):
     foreign.append(greeting)
     model = get_chat_model({"model": "m", "base_url": f"http://127.0.0.1:{foreign[0].decode()}/v1", "api_key": KEY})
-    with pytest.raises(kind, match=r"not as a model service|cannot be reached") as caught:
+    with pytest.raises(ModelMisbehavedError, match="not as a model service") as caught:
         model.quick_chat("q")
     run(model.aclose())
     assert "address" in caught.value.hint
