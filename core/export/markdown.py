@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.export.schema import (
         ExportedCall,
         ExportedCitation,
+        ExportedDoubt,
         ExportedFile,
         ExportedThought,
         ExportedTurn,
@@ -57,6 +58,10 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "interrupted": "This reply was interrupted here.",
         "edited": "edited by the reader",
         "judged": "sentences judged by {model}",
+        "checked": "{n} of {total} sentences resemble what was found",
+        "doubted": "doubtful: {said}",
+        "differs": "{text} (here “{words}”, there “{instead}”)",
+        "absent": "{text} (“{words}” was not found)",
         "more": "the passage says more: {said}",
         "computed": "counted by program: {said}",
         "uncounted": "no program counted this; figures of several rows may be wrong",
@@ -95,6 +100,10 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "interrupted": "这条回复在此中断。",
         "edited": "由读者修改",
         "judged": "句子由 {model} 判断",
+        "checked": "{total} 句中有 {n} 句与找到的内容相近",
+        "doubted": "存疑：{said}",
+        "differs": "{text}（此处为“{words}”，原文为“{instead}”）",
+        "absent": "{text}（未找到“{words}”）",
         "more": "段落还说：{said}",
         "computed": "由程序计算：{said}",
         "uncounted": "没有程序统计过；涉及多行数据的数字可能有误",
@@ -144,7 +153,28 @@ def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
     more = [words["more"].format(said=" / ".join(turn.left_out))] if turn.left_out else []
     computed = [words["computed"].format(said=" / ".join(turn.computed))] if turn.computed else []
     uncounted = [words["uncounted"]] if turn.uncounted else []
-    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more, *computed, *uncounted]
+    return [
+        *(*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged),
+        *(*_checked(turn, words), *more, *computed, *uncounted),
+    ]
+
+
+def _checked(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
+    """How many sentences what was found bears out, and which it does not clearly."""
+    total, doubted = turn.checked, turn.doubted
+    if not total or (turn.uncounted and not doubted):  # in place of what would calm
+        return []
+    said = [words["checked"].format(n=total - len(doubted), total=total)]
+    if doubted:
+        named = " / ".join(_doubt(one, words) for one in doubted)
+        said.append(words["doubted"].format(said=named))
+    return said
+
+
+def _doubt(one: ExportedDoubt, words: Mapping[str, str]) -> str:
+    if not one.words:
+        return one.text
+    return words["differs" if one.instead else "absent"].format(text=one.text, words=one.words, instead=one.instead)
 
 
 def speaker(turn: ExportedTurn, words: Mapping[str, str]) -> str:

@@ -129,6 +129,22 @@ class ExportedCitation(_Value):
     rectangles: tuple[tuple[float, float, float, float], ...] = ()
 
 
+class ExportedDoubt(_Value):
+    """A sentence of a reply that its passages do not clearly bear out.
+
+    Args:
+        text: The sentence.
+        verdict: `weak` where a passage resembles it loosely, `unsupported` where none does.
+        words: Its name, number or denial that the passages do not have; "" where it is the sentence as a whole.
+        instead: What a passage says in the place of these words; "" where nothing stands there.
+    """
+
+    text: str
+    verdict: Literal["weak", "unsupported"]
+    words: str = ""
+    instead: str = ""
+
+
 class ExportedRun(_Value):
     """The work that a reply came of; `error` is `{"key", "message", "hint", "details"}`."""
 
@@ -154,6 +170,8 @@ class ExportedTurn(_Value):
         rating: What the reader thinks of the reply.
         rated_for: Why.
         judged_by: The model that judged the sentences of the reply, if one did.
+        checked: How many of its sentences were held against its passages.
+        doubted: Those of them that the passages do not clearly bear out.
         left_out: Sentences of its passages that limit what it says, and that it does not mention.
         computed: Sentences that were counted or computed by program for it, and whose figures it does not tell.
         uncounted: Whether a sentence of it tells figures of several rows of a table that no program counted.
@@ -176,6 +194,8 @@ class ExportedTurn(_Value):
     rating: Literal["up", "down"] | None = None
     rated_for: str = ""
     judged_by: str = ""
+    checked: int = 0
+    doubted: tuple[ExportedDoubt, ...] = ()
     left_out: tuple[str, ...] = ()
     computed: tuple[str, ...] = ()
     uncounted: bool = False

@@ -8,12 +8,20 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
-from core.export.schema import ExportedCall, ExportedCitation, ExportedInner, ExportedRun, ExportedThought, ExportedTurn
+from core.export.schema import (
+    ExportedCall,
+    ExportedCitation,
+    ExportedDoubt,
+    ExportedInner,
+    ExportedRun,
+    ExportedThought,
+    ExportedTurn,
+)
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.rag.called import name_here
-from core.runs.claim_check import marked_texts
+from core.runs.claim_check import claimed_sentences, marked_texts
 from core.runs.log import ClaimsChecked, ClaimsJudged, LoggedEvent, NestedEvent, RunFinished, message_events
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
@@ -21,7 +29,7 @@ from core.runs.steps import thoughts_of
 from core.runs.untold import untold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from core.export.redaction import Redaction
     from core.messages.events import Event
@@ -60,7 +68,8 @@ def turn_of(
     if so_far:
         messages = Transcript(message_events(so_far)).messages()
         thoughts = tuple(thoughts_of(whole.run, messages, so_far)) if whole.run is not None else ()
-    messages = [_message(one, redaction) for one in _marked(messages, so_far or logged_of(whole.checked))]
+    checked = _checked(messages, so_far or logged_of(whole.checked))
+    messages = [_message(one, redaction) for one in _marked(messages, checked)]
     noted = [one.event for one in logged_of((*whole.checked, *whole.noted))]
     events = [*events_of(messages), *noted]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
@@ -84,19 +93,36 @@ def turn_of(
         rating=reply.rating or None,
         rated_for=redaction.said(reply.rated_for),
         judged_by=redaction.said(reply.judged.model) if reply.judged is not None else "",
+        checked=len(checked.claims) if checked is not None else 0,
+        doubted=tuple(_doubts(checked, redaction)) if checked is not None else (),
         left_out=tuple(redaction.said(one.sentence) for one in reply.left_out),
         computed=tuple(redaction.said(str(one.get("text") or "")) for one in untold(reply)),
         uncounted=bool(reply.uncounted),
     )
 
 
-def _marked(messages: list[Message], logged: Sequence[LoggedEvent]) -> list[Message]:
-    """With the marks that the page shows at sentences which the passages bear out, also where the model set none."""
+def _checked(messages: list[Message], logged: Sequence[LoggedEvent]) -> Reply | None:
+    """The reply as it was checked, without marks that the check set; `None` where it was not."""
     checked = [one.event for one in logged if isinstance(one.event, ClaimsChecked | ClaimsJudged)]
     if not checked:
-        return messages
+        return None
     events = [*events_of(messages), *checked]
-    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
+    return Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
+
+
+def _doubts(reply: Reply, redaction: Redaction) -> Iterator[ExportedDoubt]:
+    for claim, sentence in zip(reply.claims, claimed_sentences(reply), strict=True):
+        if claim.verdict != "supported" and sentence:
+            reason = next(iter(claim.reasons), None)
+            words, instead = (redaction.said(reason.words), redaction.said(reason.rival)) if reason else ("", "")
+            text = redaction.said(" ".join(sentence.split()))
+            yield ExportedDoubt(text=text, verdict=claim.verdict, words=words, instead=instead)
+
+
+def _marked(messages: list[Message], reply: Reply | None) -> list[Message]:
+    """With the marks that the page shows at sentences which the passages bear out, also where the model set none."""
+    if reply is None:
+        return messages
     blocks = marked_texts(reply)
     texts = {block.text: blocks[at] for at, block in enumerate(reply.blocks) if isinstance(block, TextBlock)}
     return [

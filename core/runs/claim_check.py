@@ -72,6 +72,17 @@ def marked_texts(reply: Reply) -> dict[int, str]:
     return texts
 
 
+def claimed_sentences(reply: Reply) -> list[str]:
+    """The sentences of a reply's claims, in their order; "" for one that is not in the text."""
+    said = {
+        (at, end): sentence
+        for at in {claim.block for claim in reply.claims}
+        if at < len(reply.blocks) and isinstance(block := reply.blocks[at], TextBlock)
+        for sentence, end in sentences_of(block.text)
+    }
+    return [said.get((claim.block, claim.end), "") for claim in reply.claims]
+
+
 _MEANING_WITHIN = 1.5  # seconds; on a busy machine a model takes a minute to be loaded
 _SOUGHT_WITHIN = 4.0  # for all of them together
 _MOST_SOUGHT = 8  # sentences of a reply that are searched for, for each may cost money; a click does it for others

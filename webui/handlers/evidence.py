@@ -15,11 +15,12 @@ from core.messages.computed import COMPUTED
 from core.rag.attribution import words_of
 from core.reading.libraries import names_of
 from core.reading.senses import is_heard
+from core.runs.claim_check import claimed_sentences
 from core.runs.untold import untold
 from core.storage.kept_pages import kept_pages
 from webui.handlers.evidence_drawn import FOUND, INSIDE, TRIED, Known, files_in, first_of, panel_of
 from webui.panels.evidence import UNREAD
-from webui.render.citations import BESIDE, claimed_sentences, marked_text
+from webui.render.citations import BESIDE, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:

@@ -139,17 +139,6 @@ def marked_text(reply: Reply) -> str:
     return "\n\n".join(marked_texts(reply).values())
 
 
-def claimed_sentences(reply: Reply) -> list[str]:
-    """The sentences of a reply's claims, in their order; "" for one that is not in the text."""
-    said = {
-        (at, end): sentence
-        for at in {claim.block for claim in reply.claims}
-        if at < len(reply.blocks) and isinstance(block := reply.blocks[at], TextBlock)
-        for sentence, end in sentences_of(block.text)
-    }
-    return [said.get((claim.block, claim.end), "") for claim in reply.claims]
-
-
 def claims_summary(reply: Reply, words: Words) -> str:
     """How many sentences resemble a passage; empty where none was checked."""
     alone = words("claims.uncounted") if reply.uncounted else ""

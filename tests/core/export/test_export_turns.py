@@ -19,6 +19,7 @@ from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message
 from core.rag.claims.omission import LeftOut
+from core.rag.claims.rules import Reason
 from core.runs.log import (
     Checked,
     ClaimsChecked,
@@ -145,6 +146,42 @@ def test_who_judged_the_sentences_and_what_they_leave_out_go_along() -> None:
     written = MarkdownWriter({}).turn(turn)
     assert "sentences judged by Qwen" in written
     assert "the passage says more: Not arson." in written
+
+
+@pytest.mark.parametrize(
+    ("reason", "english", "chinese"),
+    [
+        ((), "doubtful: The fee is 99 dollars.", "存疑：The fee is 99 dollars."),
+        (
+            (Reason("amount", "99 dollars", "89 dollars", 1),),
+            "The fee is 99 dollars. (here “99 dollars”, there “89 dollars”)",
+            "（此处为“99 dollars”，原文为“89 dollars”）",
+        ),
+        (
+            (Reason("amount", "99 dollars"),),
+            "The fee is 99 dollars. (“99 dollars” was not found)",
+            "（未找到“99 dollars”）",
+        ),
+    ],
+)
+def test_what_the_check_doubts_is_named_in_every_form(reason: tuple[Reason, ...], english: str, chinese: str) -> None:
+    said = "Fire is insured. The fee is 99 dollars."
+    call: Any = {"name": "ask_documents", "arguments": "{}"}
+    parts = (
+        Message("assistant", "", function_call=call, extra={"function_id": "a"}),
+        Message("function", "[1] t", name="ask_documents", extra={"function_id": "a", "passages": [PASSAGE]}),
+        Message("assistant", said),
+    )
+    end = said.index(" The")
+    claims = (Checked(1, end, "supported", (1,)), Checked(1, len(said), "unsupported", (), reason))
+    checked = tuple(rows_of([LoggedEvent(9, 0.1, ClaimsChecked(claims))]))
+    stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+    turn = turn_of(WholeTurn(stored, checked=checked), Redaction(), shown=True)
+    assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn
+    for written in (MarkdownWriter({}).turn(turn), HtmlWriter({}, "en").turns([turn])):
+        assert "1 of 2 sentences resemble what was found" in written
+        assert english in written
+    assert chinese in MarkdownWriter({}, "zh").turn(turn)
 
 
 def test_what_was_counted_by_program_goes_along_where_the_reply_says_another_number() -> None:
