@@ -158,7 +158,7 @@ class Engine:
         self.doors = Doors(self.services, self.workspaces, self.program, self.people)
         self.chores = Chores(self.services, self.workspaces)
         self.demonstrations = Demonstrations(self.workspaces)
-        self.belongings = Belongings(self.stores, self.workspaces, self.intake, settings.home)
+        self.belongings = Belongings(self.stores, self.workspaces, self.intake, settings.home, self._changes)
         return answering
 
     def _make_model(self) -> BaseChatModel:

@@ -361,6 +361,7 @@ class Frames:
             switched=shown.switched,
             demo=view.demo,
             role=workspace.role or "",
+            may_add=self._engine.people.may(workspace.owner, "own"),
             chosen=chosen_before(view),
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
@@ -394,6 +395,7 @@ class Frames:
             trouble=trouble,
             warned=warned,
             version=str(next(self._versions)),
+            signs_in=workspace.role is None and self._engine.settings.has_accounts,
         )
         self._drawn[view] = _Drawn(listed, marks, markup)
         return markup

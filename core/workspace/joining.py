@@ -15,7 +15,7 @@ from core.storage.moving import move_conversations
 from core.workspace.clearing import delete_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from core.reading.intake import Intake
@@ -34,13 +34,22 @@ class Belongings:
     Args:
         intake: Reads the documents that came along, where they were being read.
         home: The data folder.
+        changed: Called with (owner, `None`) when the conversations of an owner are others than before.
     """
 
-    def __init__(self, stores: Stores, workspaces: Workspaces, intake: Intake, home: Path) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        workspaces: Workspaces,
+        intake: Intake,
+        home: Path,
+        changed: Callable[[str, str | None], None],
+    ) -> None:
         self._stores = stores
         self._intake = intake
         self._workspaces = workspaces
         self._home = home
+        self._changed = changed
         self._going_on: set[asyncio.Task[None]] = set()
 
     async def take_along(self, guest: str, person_id: str) -> int:
@@ -62,6 +71,8 @@ class Belongings:
             for one in talks:
                 await _rest(workspace, one.id)
         count = await move_conversations(self._stores.database, self._stores.blobs, guest, person_id)
+        for owner in (guest, person_id):
+            self._changed(owner, None)
         with suppress(ParlourError):  # what stays of the index belongs to nobody
             await self._workspaces.forget(guest)
         for kind in ("files", "libraries"):

@@ -149,6 +149,8 @@ class PreferenceRoutes:
             person=await self._person(workspace),
             keeps_house=self._settings.has_accounts and self._engine.people.may(workspace.owner, "house"),
             is_guest=not self._settings.has_local_owner and workspace.role is None,
+            has_accounts=self._settings.has_accounts,
+            may_own=self._engine.people.may(workspace.owner, "own"),
         )
 
     async def _person(self, workspace: Workspace) -> Person | None:

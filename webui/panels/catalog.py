@@ -47,6 +47,7 @@ class Scene:
         switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
         demo: The demonstration that is played in place of a conversation.
         role: Of the reader; "" without an account.
+        may_add: Whether the reader may add services.
         chosen: What is chosen for a new conversation, for the page to keep; "" where that is not known.
     """
 
@@ -71,6 +72,7 @@ class Scene:
     switched: Switched | None = None
     demo: Watched | None = None
     role: str = ""
+    may_add: bool = True
     chosen: str = ""
 
 
@@ -121,6 +123,7 @@ def _top(scene: Scene) -> str:
         second=scene.second,
         temporary=scene.switched.temporary if scene.switched and steered and not scene.conversation_id else None,
         demo=scene.demo is not None,
+        may_add=scene.may_add,
     )
 
 

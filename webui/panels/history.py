@@ -55,6 +55,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
     trouble: Trouble = "",
     warned: str = "",
     version: str = "",
+    signs_in: bool = False,
 ) -> str:
     """Markup for `#history`.
 
@@ -66,6 +67,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         trouble: Whether an MCP server failed, or waits for the reader.
         warned: A warning above the list.
         version: Changes whenever anything of the list may have changed: what follows is then fetched again.
+        signs_in: Whether the reader is a guest where people have accounts.
     """
     given = _List(current, states, words, time.time() if now is None else now)
     rows = _button("archived", "p-back", words("history.back")) if history.archived else ""
@@ -81,8 +83,12 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         f'<button class="p-shelf p-open-tools" type="button" data-do="tools" aria-haspopup="dialog">'
         f"<span>{escaped(words('tools.open'))}</span>{_mark(trouble, words)}</button>"
         f'<a class="p-shelf p-open-settings" href="./settings" data-do="settings">'
-        f"<span>{escaped(words('history.settings'))}</span></a></div>"
+        f"<span>{escaped(words('history.settings'))}</span></a>{_sign_in(words) if signs_in else ''}</div>"
     )
+
+
+def _sign_in(words: Words) -> str:
+    return f'<a class="p-shelf p-sign-in" href="./sign-in"><span>{escaped(words("account.sign_in"))}</span></a>'
 
 
 def rows_html(

@@ -63,6 +63,8 @@ class ShownSettings:
         person: Whose account it is; `None` without one.
         keeps_house: They look after people and their roles.
         is_guest: The browser is an owner of its own, without an account.
+        has_accounts: Whether others have one here.
+        may_own: Whether the reader may have services and keys of their own.
     """
 
     preferences: Preferences = field(default_factory=Preferences)
@@ -94,6 +96,8 @@ class ShownSettings:
     person: Person | None = None
     keeps_house: bool = False
     is_guest: bool = False
+    has_accounts: bool = False
+    may_own: bool = True
 
 
 def settings_html(shown: ShownSettings, words: Words) -> str:
@@ -260,7 +264,9 @@ def _you(shown: ShownSettings, words: Words) -> str:
 def _who(shown: ShownSettings, words: Words) -> str:
     """The account, and the way to it; of a guest, what that means."""
     if shown.is_guest:
-        return _row("guest", "", words)
+        said = escaped(words("account.sign_in"))
+        way = f'<a class="p-button" href="./sign-in">{said}</a>' if shown.has_accounts else ""
+        return _row("guest", way, words)
     if shown.person is None:
         return ""
     note = words("settings.account_note", name=shown.person.name, role=words(f"role.{shown.person.role}"))
@@ -277,7 +283,7 @@ def _models(shown: ShownSettings, words: Words) -> str:
     state, label = ready_line(shown.readiness, words)
     rows: list[str] = []
     change = ""
-    if not shown.brings_model:
+    if not shown.brings_model and shown.may_own:
         note = escaped(words("settings.models_note"))
         rows.append(f'<p class="p-about">{note}</p><div class="p-services-here"></div>')
         said = escaped(words("settings.change"))

@@ -94,6 +94,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
     temporary: bool | None = None,
     second: str = "",
     demo: bool = False,
+    may_add: bool = True,
 ) -> str:
     """Markup for `#top`.
 
@@ -105,12 +106,13 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         temporary: Whether a new conversation will go by itself; `None` where that cannot be chosen any more.
         second: The label of the model that answers beside the first, if one does.
         demo: Whether a demonstration is played: no model answers.
+        may_add: Whether the reader may add services.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
     choosing = (
         ""
-        if demo or (speakers is not None and speakers.brings_model)
+        if demo or not may_add or (speakers is not None and speakers.brings_model)
         else (
             f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
             f'aria-label="{settings}" title="{settings}"></button>'

@@ -56,6 +56,17 @@ def test_conversations_stand_under_their_day_week_or_month() -> None:
     assert [link.attributes["data-open"] for link in tree.css("a[data-open]")] == list(ages)
 
 
+def test_a_guest_finds_the_way_to_sign_in_below_the_list_where_others_have_accounts() -> None:
+    link = one(history(conversation("a"), signs_in=True), ".p-side-foot a.p-sign-in")
+    assert (link.attributes["href"], link.text()) == ("./sign-in", "Sign in")
+    assert history(conversation("a")).css("a.p-sign-in") == []
+
+
+def test_who_may_not_add_services_is_not_led_to_them() -> None:
+    shown = [parsed(top_html("Stamps", Readiness(), EN, may_add=may)).css(".p-open-models") for may in (True, False)]
+    assert [len(buttons) for buttons in shown] == [1, 0]
+
+
 def test_a_folded_folder_shows_how_many_are_in_it_and_the_most_urgent_of_their_marks() -> None:
     inside = [replace(conversation(name), folder_id="f") for name in ("a", "b", "c")]
     folder = Folder("f", "o", "Papers <b>", 1.0, {}, 0.0)

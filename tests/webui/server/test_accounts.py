@@ -134,8 +134,11 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         await workspace.settings.change("about_me", lambda _: "I collect stamps.")
         await workspace.settings.change("approval", lambda _: {"mode": "never"})
         await workspace.tools.notes.store.put("trips/plan", "By boat.")
+    changed: list[tuple[str | None, str | None]] = []
+    here.engine.on_change(lambda *what: changed.append(what))
     assert (await signed_in(guest, "jan")).status_code == 303
     person_id = await here.id_of(guest)
+    assert {(owner_id, None), (person_id, None)} <= {*changed}, "lists that pages keep are read again"
     async with here.engine.workspaces.open(person_id) as workspace:
         assert [one.title for one in await workspace.conversations.list()] == ["Lighthouses"]
         assert [one.role for one in await workspace.conversations.thread(talk.id)] == ["user", "assistant"]

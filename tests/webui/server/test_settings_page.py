@@ -168,3 +168,14 @@ async def test_only_a_language_of_ours_is_kept(browser: httpx.AsyncClient) -> No
 )
 def test_sizes_are_said_as_people_say_them(count: int, said: str) -> None:
     assert size_said(count) == said
+
+
+def test_a_guest_where_others_have_accounts_finds_the_way_to_sign_in_and_nothing_that_is_refused() -> None:
+    shown = ShownSettings(is_guest=True, has_accounts=True, may_own=False)
+    page = settings_html(shown, Words("en"))
+    assert 'href="./sign-in">Sign in</a>' in page
+    assert "p-services-here" not in page
+    assert "data-models" not in page
+    alone = settings_html(ShownSettings(is_guest=True), Words("en"))
+    assert "./sign-in" not in alone
+    assert "p-services-here" in alone
