@@ -370,8 +370,7 @@ class Frames:
         self, workspace: Workspace, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]
     ) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
-        listed, asking = shown.history, asking_of(workspace, live)
-        trouble = workspace.tools.servers.trouble
+        listed, asking, trouble = shown.history, asking_of(workspace, live), workspace.tools.servers.trouble
         day, warned = int(time.time() // _SLIDES), self._warned(view)
         marks = (
             view.conversation_id,
