@@ -35,6 +35,7 @@ NAMES = (
     "starting",
     "owners",
     "signing_in",
+    "signing_in_beside",
     "pages",
     "demos",
     "idle",

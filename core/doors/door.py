@@ -22,6 +22,7 @@ from core.messages.events import CallStarted, ItemAdded, MessageFinished, TextDe
 from core.messages.marks import appended
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.people.people import forbidden
 from core.reading.libraries import names_in
 from core.runs.account import Account
 from core.runs.begun import begun_in, without_broken
@@ -295,6 +296,8 @@ class Answer:
                 take(appended(event))
                 if sink.full:
                     await sink.drained()
+                if self.door.doors.people.is_gone(self.door.owner):  # nothing more is asked or kept for nobody
+                    raise forbidden()
                 if self._letters > _MOST_LETTERS:
                     raise LimitReachedError("The reply became too long.", hint="Ask for less.", key="length_limit")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,8 @@ from core.doors.door import Answer, Sink
 from core.engine import Engine
 from core.errors import TooManyRequestsError
 from core.messages.events import Event, TextDelta
+from core.people.people import new_person
+from core.storage.base import folder_name
 from core.testing.script import Reply
 from core.workspace.levels import Level
 from core.workspace.personas import Persona
@@ -201,3 +204,28 @@ def test_a_key_that_is_revoked_in_mid_reply_asks_no_more(tmp_path: Path) -> None
                     asked()
             assert list(stream)[-1].choices[0].finish_reason == "stop", "what it was let in for is still answered"
             assert len(house.model.requests) == 1
+
+
+def test_of_somebody_who_is_deleted_in_mid_reply_the_stream_ends_and_nobody_comes_in_by_the_key(tmp_path: Path) -> None:
+    with house_in(tmp_path / "home") as house:
+        tom = new_person("Tom", "member")
+        house.do(lambda engine: engine.people.store.add(tom, "terminal"))
+        key = house.key("tom", owner=tom.id)
+
+        async def delete(engine: Engine) -> None:
+            await engine.people.remove(tom, tom.id)
+            await engine.belongings.delete(tom.id)
+
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0, timeout=60) as client:
+            house.says(Reply(text=[f"word{number} " for number in range(300)], pace=0.05))
+            asked = {"model": "parlour", "messages": HELLO, "extra_body": {"store": True}}
+            stream = client.chat.completions.create(stream=True, **asked)
+            said = [next(stream)]
+            house.do(delete)
+            with suppress(openai.APIError):
+                said.extend(stream)
+            assert len(said) < 150, "the reply was not written to its end"
+            with pytest.raises(openai.AuthenticationError):
+                client.models.list()
+        assert house.do(lambda engine: engine.stores.of(tom.id).conversations.list()) == []
+        assert not (tmp_path / "home" / "files" / folder_name(tom.id)).exists()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import threading
 from typing import Literal
 
 import pytest
@@ -100,6 +104,32 @@ async def test_an_unknown_name_takes_as_long_as_a_wrong_password() -> None:
     assert one == other
     assert not await passwords.matches("", "the password of nobody")
     assert not await passwords.matches("no hash", "x" * 1_000_000)
+
+
+@pytest.mark.anyio
+async def test_few_passwords_are_hashed_at_once_by_threads_that_let_others_go_first() -> None:
+    at_work, counted, niceness = threading.BoundedSemaphore(2), threading.Lock(), list[int]()
+    beyond: list[str] = []
+
+    class Hasher(PasswordHasher):
+        def hash(self, password: str | bytes, *, salt: bytes | None = None) -> str:
+            if not at_work.acquire(blocking=False):
+                beyond.append(str(password))
+                return ""
+            try:
+                with counted:
+                    niceness.append(os.getpriority(os.PRIO_PROCESS, 0))
+                return super().hash(password, salt=salt)
+            finally:
+                at_work.release()
+
+    passwords = Passwords(Hasher(1, 8192, 1))
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    made = await asyncio.gather(*(passwords.hashed(f"a sentence is good {number}") for number in range(12)))
+    assert (len(set(made)), beyond) == (12, [])
+    assert os.getpriority(os.PRIO_PROCESS, 0) == mine, "whoever waits goes on as before"
+    if sys.platform == "linux":
+        assert set(niceness) == {min(19, mine + 5)}
 
 
 @pytest.mark.anyio
