@@ -94,6 +94,8 @@ class Foreign:
                 for one in elements(cast("IO[bytes]", counted), _LARGEST):
                     if isinstance(one, dict):
                         yield cast("dict[str, Any]", one)
+                    else:
+                        self._left_out["broken"] += 1
 
     def _sources(self) -> list[tuple[str, int]]:
         """The files with conversations, and their sizes."""

@@ -15,11 +15,13 @@ _GAPS: Final = re.compile(rb"[ \t\r\n,]*")
 _OPENING: Final = frozenset(b"{[")
 _CLOSING: Final = frozenset(b"}]")
 _QUOTE, _ESCAPE = ord('"'), ord("\\")
-_OBJECT, _END_OF_LIST = ord("{"), ord("]")
+_END_OF_LIST = ord("]")
+_PLAIN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[^\s,\[\]{}"]++', re.DOTALL)
+"""A text, a number or a word."""
 
 
 class ElementError(ValueError):
-    """The file is no list of objects, or an element is too large; `large` says which."""
+    """The file is no list and no object, or an element is too large; `large` says which."""
 
     def __init__(self, *, large: bool = False) -> None:
         super().__init__("too large" if large else "no JSON")
@@ -27,7 +29,7 @@ class ElementError(ValueError):
 
 
 def elements(file: IO[bytes], most: int) -> Iterator[Any]:
-    """The objects of a list, or the one object that is the whole file.
+    """What a list holds, or the one object that is the whole file.
 
     Args:
         file: UTF-8, with a byte order mark or without.
@@ -50,9 +52,8 @@ def elements(file: IO[bytes], most: int) -> Iterator[Any]:
             at = _after_gap(buffer, 0)
         if is_list and buffer[at] == _END_OF_LIST:
             return
-        if buffer[at] != _OBJECT:
-            raise ElementError
-        text, buffer, at = _element(file, buffer, at, most)
+        reading = _element if buffer[at] in _OPENING else _plain
+        text, buffer, at = reading(file, buffer, at, most)
         yield _read(text)
         if not is_list:
             if buffer[at:].strip() or file.read(_BLOCK).strip():
@@ -91,6 +92,20 @@ def _element(file: IO[bytes], piece: bytes, begin: int, most: int) -> tuple[byte
         piece, begin = file.read(_BLOCK), 0
         if not piece:
             raise ElementError
+
+
+def _plain(file: IO[bytes], piece: bytes, begin: int, most: int) -> tuple[bytes, bytes, int]:
+    """As `_element`, of what is neither an object nor a list."""
+    while True:
+        found = _PLAIN.match(piece, begin)
+        if found is not None and found.end() < len(piece):
+            return found[0], piece, found.end()
+        more = file.read(_BLOCK)
+        if not more:
+            raise ElementError
+        piece, begin = piece[begin:] + more, 0
+        if len(piece) > most:
+            raise ElementError(large=True)
 
 
 def _read(text: bytes) -> Any:
