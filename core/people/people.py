@@ -31,6 +31,7 @@ INVITED_FOR: Final = 7 * 24 * 3600.0
 FRESH: Final = 600.0
 """Seconds after signing in, or typing the password, in which nobody is asked for it once more to remove a way in."""
 LIMITED: Final = ("messages", "tokens", "cost", "megabytes")
+_WHOLE: Final = frozenset({"messages", "tokens"})
 """What a person or a group may have limits of: questions in a day, tokens and US dollars in a month, stored files."""
 _MOST_OF_A_LIMIT: Final = 1e15
 _SEEN_EACH: Final = 300.0  # seconds between two notes that a session is used
@@ -402,17 +403,17 @@ def typed_limits(typed: Mapping[str, str]) -> dict[str, float]:
     Raises:
         ParlourError: key `limits_odd`.
     """
-    return {name: _number(text) for name in LIMITED if (text := typed.get(name, "").strip())}
+    return {name: _number(text, whole=name in _WHOLE) for name in LIMITED if (text := typed.get(name, "").strip())}
 
 
-def _number(typed: str) -> float:
+def _number(typed: str, *, whole: bool) -> float:
     """A number from 0 up. Raises ParlourError (key `limits_odd`)."""
     try:
         number = float(typed[:20])
     except ValueError:
         number = -1.0
-    if not 0 <= number < _MOST_OF_A_LIMIT:
-        raise ParlourError("A limit is a number.", key="limits_odd")
+    if not 0 <= number < _MOST_OF_A_LIMIT or (whole and number % 1):
+        raise ParlourError("A limit is a number from 0 up; of questions and tokens, a whole one.", key="limits_odd")
     return number
 
 

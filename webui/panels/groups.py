@@ -38,9 +38,13 @@ def limit_fields(limits: Mapping[str, float], words: Words) -> str:
     usual = escape(words("people.limit_usual"))
     return "".join(
         f'<label>{escape(words(f"people.limit_{name}"))}<input name="{name}" inputmode="decimal" size="12" '
-        f'value="{limits.get(name, "")}" placeholder="{usual}"></label>'
+        f'value="{_typed(limits.get(name))}" placeholder="{usual}"></label>'
         for name in LIMITED
     )
+
+
+def _typed(limit: float | None) -> str:
+    return "" if limit is None else str(int(limit)) if limit == int(limit) else str(limit)
 
 
 def _row(group: Group, people: Sequence[Person], words: Words) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.people.passwords import SHORTEST
 from core.people.roles import RIGHTS, may_set
-from core.storage.people import ROLES
+from core.storage.people import ROLES, TERMINAL
 from core.storage.use import Use
 from webui.middleware.entrance import plain_page
 from webui.panels.groups import groups_html, limit_fields
@@ -49,6 +49,8 @@ tr:has(+ tr.more) td { border-bottom: 0; padding-bottom: 0; }
 tr.more td { padding-top: 0; }
 td label { margin: 0; display: inline-flex; align-items: center; gap: 8px; }
 td form { flex-wrap: wrap; align-items: end; }
+td { overflow-wrap: anywhere; }
+td form, td select, td input { max-width: 100%; }
 details div { max-width: 640px; }
 summary { cursor: pointer; padding: 8px 0; font-size: 13px; color: var(--ink-2); }
 details div { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 0; }
@@ -70,6 +72,7 @@ details div { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 0; }
 """
 )
 _MIB: Final = 1024 * 1024
+_FORMS: Final = (("html", "HTML"), ("pdf", "PDF"), ("md", "Markdown"), ("json", "JSON"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,8 @@ def account_page(shown: ShownAccount, words: Words) -> str:
         f"<h2>{escape(words('account.leave'))}</h2><p>{escape(words('account.leave_say'))}</p>"
         '<p class="row">'
         + "".join(
-            f'<a href="./conversations/export?as={form}" download>{name}</a>'
-            for form, name in (("html", "HTML"), ("md", "Markdown"), ("json", "JSON"))
+            f'<a href="./conversations/export?as={form}" download>{escape(name)}</a>'
+            for form, name in (("bundle", words("settings.export_bundle")), *_FORMS)
         )
         + '</p><form class="form" method="post" action="./account/delete">'
         f"<label>{escape(words('account.old'))}<input type='password' name='password' required "
@@ -254,9 +257,9 @@ def _options(roles: Sequence[Role], chosen: Role, words: Words) -> str:
 
 def _invite(shown: ShownPeople, words: Words) -> str:
     may: list[Role] = [role for role in ROLES if may_set(shown.me.role, role, role)]
+    lengths = {1: words("people.days_one"), **{n: words("people.days", n=n) for n in (7, 30)}}
     days = "".join(
-        f'<option value="{n}"{" selected" if n == 7 else ""}>{escape(words("people.days", n=n))}</option>'
-        for n in (1, 7, 30)
+        f'<option value="{n}"{" selected" if n == 7 else ""}>{escape(said)}</option>' for n, said in lengths.items()
     )
     return (
         f"<p>{escape(words('people.invite_say'))}</p>"
@@ -316,7 +319,8 @@ def said_of(act: Act, words: Words) -> str:
     }
     filled = {"role": "", "group": "", "was": given.get("from", ""), "now": given.get("to", ""), **given}
     filled = {name: value for name, value in filled.items() if name not in {"from", "to"}}
-    return words(f"audit.{act.did}", who=act.by, whom=act.to, **filled)
+    who = words("audit.terminal") if act.by == TERMINAL else act.by
+    return words(f"audit.{act.did}", who=who, whom=act.to, **filled)
 
 
 def _session_row(one: Session, shown: ShownAccount, words: Words) -> str:

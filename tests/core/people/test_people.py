@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.people.passwords import Passwords
-from core.people.people import People, new_person
+from core.people.people import People, new_person, typed_limits
 from core.people.roles import RIGHTS, may_set
 from core.storage.api_keys import AllApiKeys, ApiKeyStore, NewKey
 from core.storage.database import Database
@@ -154,3 +154,12 @@ async def test_a_password_that_is_hashed_anew_replaces_no_newer_one(people: Peop
     await people.store.set_password(ann.id, "new")
     await people.store.rehash(ann.id, "old", "old, anew")
     assert (await people.store.get(ann.id)).password == "new"
+
+
+async def test_a_limit_is_a_number_from_zero_up_and_of_questions_and_tokens_a_whole_one() -> None:
+    typed = {"messages": "2", "tokens": "1e3", "cost": "0.5", "megabytes": " "}
+    assert typed_limits(typed) == {"messages": 2, "tokens": 1000, "cost": 0.5}
+    for name, text in (("messages", "3.5"), ("tokens", "-5"), ("cost", "1e20"), ("cost", "nan"), ("megabytes", "many")):
+        with pytest.raises(ParlourError) as refused:
+            typed_limits({name: text})
+        assert refused.value.words_key == "limits_odd"

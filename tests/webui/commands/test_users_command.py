@@ -92,4 +92,4 @@ def test_groups_are_made_filled_renamed_and_deleted_by_scripts(
     assert "There is no group 'research'" in said("groups", "delete", "research", code=1)
     said("groups", "delete", "lab")
     assert said("groups", "list").startswith("There are no groups.")
-    assert "terminal took Jan out of Research." in said("audit")
+    assert "The terminal took Jan out of Research." in said("audit")

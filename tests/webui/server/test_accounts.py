@@ -253,6 +253,7 @@ async def test_ones_own_account_lists_browsers_changes_the_password_and_ends_the
     await signed_in(second, "jan")
     page = (await jan.get("/account")).text
     assert "Firefox, Linux" in page
+    assert "as=bundle" in page, "who leaves may take along what Parlour takes in again"
     wrong = await jan.post("/account/password", data={"old": "wrong", "new": OTHER})
     assert (wrong.status_code, await may_open_account(second)) == (400, True)
     assert (await jan.post("/account/password", data={"old": GOOD, "new": OTHER})).status_code == 200
