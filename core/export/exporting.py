@@ -161,9 +161,9 @@ class Exporting:
         made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
         return Exported(name, MEDIA_TYPES[form], made)
 
-    async def bundle_name(self, conversation: ConversationRecord) -> str:
-        """What the bundle of a conversation is called, without the keys in its title. Raises StorageError."""
-        return file_name(Redaction(await self._secrets()).said(conversation.title), "zip")
+    async def archive_name(self, title: str) -> str:
+        """The name of an archive of a conversation or folder, without keys in its title. Raises StorageError."""
+        return file_name(Redaction(await self._secrets()).said(title), "zip")
 
     async def opened(self, conversation_id: str, *, keeps_files: bool = False) -> tuple[Outline, Redaction]:
         """What is in a conversation, and what takes the keys out of it; `keeps_files` as of `Redaction`.

@@ -61,7 +61,7 @@ class ExportRoutes:
             conversation = workspace.conversation(conversation_id)
             if wanted == "bundle":
                 found = await workspace.conversations.get(conversation_id)
-                name = await workspace.taking.exporting.bundle_name(found)
+                name = await workspace.taking.exporting.archive_name(found.title)
                 return _archive(workspace.taking.bundle([conversation_id], lang), name)
             if wanted == "pdf":
                 name, printed = await conversation.printed(lang)
@@ -75,13 +75,15 @@ class ExportRoutes:
     async def together(self, request: Request) -> Response:
         """An archive of many, made while it is sent."""
         asked = request.query_params
-        wanted, ids = asked.get("as", "md"), asked.getlist("id")
+        wanted, ids, folder = asked.get("as", "md"), asked.getlist("id"), asked.get("folder", "")
 
         async def made(workspace: Workspace, lang: Lang) -> Response:
-            chosen = await workspace.taking.chosen(ids, folder=asked.get("folder", ""))
+            chosen, name = await workspace.taking.chosen(ids, folder=folder), ""
+            if folder and not ids:
+                name = await workspace.taking.exporting.archive_name((await workspace.folders.get(folder)).name)
             if wanted == BUNDLE:
-                return _archive(workspace.taking.bundle(chosen, lang))
-            return _archive(workspace.taking.archive(chosen, _FILES[wanted], lang))
+                return _archive(workspace.taking.bundle(chosen, lang), name)
+            return _archive(workspace.taking.archive(chosen, _FILES[wanted], lang), name)
 
         is_known = wanted in {*_FILES, BUNDLE} and len(ids) <= _MOST
         return await self._answered(request, made if is_known else None)

@@ -78,6 +78,9 @@ async def test_many_are_handed_out_as_one_archive_and_none_of_somebody_else(app:
         assert await names("as=html") == ["Talk 0.html", "Talk 1.html", "Talk 2.html"]
         assert await names(f"as=md&id={ids[1]}&id={theirs.id}") == ["Talk 1.md"]
         assert await names(f"as=json&folder={folder.id}") == ["Talk 0.json"]
+        for form in ("json", "bundle"):
+            answer = await browser.get(f"/conversations/export?as={form}&folder={folder.id}")
+            assert f'filename="{folder.name}.zip"' in answer.headers["content-disposition"]
         assert (await browser.get("/conversations/export?as=html&folder=none")).status_code == 404
         assert (await browser.get("/conversations/export?as=doc")).status_code == 400
 
