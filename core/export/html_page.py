@@ -40,6 +40,7 @@ MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
         "no_page": "The page itself is not here.",
         "no_slide": "The slide itself is not here.",
         "no_sheet": "The sheet itself is not here.",
+        "of_reply": "{number} in reply {n}:",
         "list": "{n} conversations",
         "shared": "Shared from Parlour, {when} UTC.",
     },
@@ -51,6 +52,7 @@ MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
         "no_page": "此处没有这一页的图像。",
         "no_slide": "此处没有这张幻灯片的图像。",
         "no_sheet": "此处没有这个工作表的图像。",
+        "of_reply": "第 {n} 条回复中的 {number}：",
         "list": "{n} 个对话",
         "shared": "由 Parlour 分享，{when}（UTC）。",
     },
@@ -66,11 +68,18 @@ _UNFIT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\u
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A passage that is cited: `anchor` is where its marks lead, `sentences` are those that name it."""
+    """A passage that is cited.
+
+    Args:
+        anchor: Where its marks lead.
+        sentences: Those that name it.
+        reply: Which of the replies cites it, from 1.
+    """
 
     anchor: str
     citation: ExportedCitation
     sentences: tuple[str, ...]
+    reply: int = 1
 
 
 def inline_picture(png: bytes) -> str:
@@ -103,7 +112,7 @@ class HtmlWriter:
         self._words: Mapping[str, str] = {**LABELS[lang], **MORE[lang]}
         self._images, self._source = images, source
         self._prose = Prose(self._elsewhere, drawn=not printed)
-        self._turns = 0
+        self._turns = self._replies = 0
         self.cited: list[Cited] = []
 
     def head(self, head: ExportHead, others: int = 0) -> str:
@@ -130,6 +139,7 @@ class HtmlWriter:
 
     def _turn(self, turn: ExportedTurn) -> str:
         self._turns += 1
+        self._replies += turn.role == "assistant"
         known = {one.number: one for one in turn.citations}
         calls = {call.message: call for call in turn.calls}
         answered = {call.result for call in turn.calls}
@@ -157,7 +167,7 @@ class HtmlWriter:
         for one in turn.citations:
             if one.cited:
                 said = tuple(cited_sentences(texts, one.number))
-                self.cited.append(Cited(self._anchor(one.number), one, said))
+                self.cited.append(Cited(self._anchor(one.number), one, said, self._replies))
 
     def _anchor(self, number: int) -> str:
         return f"c-{self._turns}-{number}"
@@ -184,8 +194,10 @@ class HtmlWriter:
         numbers = [int(number) for number in re.findall(r"\d+", mark[1])]
         if any(number not in known for number in numbers):
             return mark[0]
+        if self._printed:
+            return _JOINED + "".join(f'<sup><b class="mark">{number}</b></sup>' for number in numbers)
         links = (f'<a class="mark" href="#{self._anchor(number)}">{number}</a>' for number in numbers)
-        return _JOINED + "".join(f"<sup>{one}</sup>" if self._printed else one for one in links)
+        return _JOINED + "".join(links)
 
     def _call(self, call: ExportedCall, turn: ExportedTurn) -> str:
         words = self._words
@@ -265,7 +277,8 @@ class HtmlWriter:
         missing = _text(words[f"no_{numbered_as(first.document)}"])
         told = "" if picture is not None or first.page is None else f'<p class="note">{missing}</p>'
         items = "".join(map(self._passage, cited))
-        return f'<section class="page"><h3>{where}</h3>{sheet}{told}<ol>{items}</ol></section>\n'
+        listed = items if self._printed else f"<ol>{items}</ol>"
+        return f'<section class="page"><h3>{where}</h3>{sheet}{told}{listed}</section>\n'
 
     def evidence_begins(self) -> str:
         """The heading above the pages."""
@@ -290,10 +303,13 @@ class HtmlWriter:
         heading = f"<b>{_text(citation.heading)}</b> " if citation.heading else ""
         address = citation.url if re.match(r"https?://", citation.url) else ""
         link = f' <a href="{_text(address)}" rel="noreferrer noopener">{_text(address)}</a>' if address else ""
+        said = f"{heading}{_text(citation.text)}{link}"
+        if self._printed:  # no mark leads anywhere, and each reply counts from 1
+            several = len({other.reply for other in self.cited}) > 1
+            label = self._words["of_reply"].format(number=citation.number, n=one.reply) if several else citation.number
+            return f'<p class="cited" dir="auto"><b class="mark">{label}</b> {said}</p>'
         number = f'<a class="mark" href="#{one.anchor}">{citation.number}</a>'
-        return (
-            f'<li class="cited" id="{one.anchor}">{number}<p dir="auto">{heading}{_text(citation.text)}{link}</p></li>'
-        )
+        return f'<li class="cited" id="{one.anchor}">{number}<p dir="auto">{said}</p></li>'
 
 
 def page_head(title: str, note: str, lang: Lang, *, printed: bool = False, images: str = "data:") -> str:

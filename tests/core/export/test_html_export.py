@@ -100,6 +100,17 @@ def test_a_question_stands_as_it_was_typed() -> None:
     assert "  * one\n  * &lt;two&gt; &amp; 3</p>" in text
 
 
+def test_on_paper_a_mark_is_no_link_and_a_passage_says_which_reply_cites_it() -> None:
+    replies = [turn("assistant", Message("assistant", "It is covered [1]."), citations=(PASSAGE,)) for _ in range(2)]
+    one, two = written(replies[0], printed=True), written(*replies, printed=True)
+    for text in (one, two):
+        assert '<sup><b class="mark">1</b></sup>' in text
+        assert "<a " not in text
+        assert "<ol>" not in text
+    assert '<p class="cited" dir="auto"><b class="mark">1</b> Damage by' in one
+    assert [label in two for label in ("1 in reply 1:", "1 in reply 2:")] == [True, True]
+
+
 def test_formulas_are_drawn_and_keep_their_latex_and_code_is_kept_sign_for_sign() -> None:
     said = "So $a_1 * b_2 * c$, \\(x_1\\) and\n\n$$\na\n= b_1\n$$\n\n```python\nif a < b:\n    _c_ = 1\n```\n\n"
     said += "It costs $5 or $6."
