@@ -45,7 +45,7 @@ class AgentServing(Serving):
             del token, visitor, base
             return _Asked()
 
-        super().__init__(let_in)
+        super().__init__(let_in, about=many_lines(about))
         self._ask = ask
         self._tool = Tool(name="ask", title=one_line(name), description=many_lines(about), input_schema=dict(schema))
 

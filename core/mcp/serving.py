@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
@@ -40,6 +40,9 @@ _FRESH = CacheHint(ttl_ms=60_000, scope="private")  # a library's name may chang
 _REFUSED = b"This needs the owner's token, as the header Authorization: Bearer ..."
 _NOT_NOW = b"Nobody can look up now whose this token is. Ask again in a moment."
 _NOT_FOR_THAT = b"This token is not for that: let the program in anew."
+
+
+_ABOUT: Final = "Searches the user's documents, and asks the user's assistant about them."
 
 
 class Served(Protocol):
@@ -76,9 +79,10 @@ class Serving:
             nobody's; `visitor` where the request may not be the local owner's, `base` the address that was asked at.
         root: The path that Parlour is shown under; "" for the root of its site.
         lets_in: Whether programs can be let in here by somebody who agrees to it, so that they are told how.
+        about: What is served, for models that choose among servers.
     """
 
-    def __init__(self, let_in: LetIn, root: str = "", *, lets_in: bool = False) -> None:
+    def __init__(self, let_in: LetIn, root: str = "", *, lets_in: bool = False, about: str = _ABOUT) -> None:
         self._let_in = let_in
         self._root = root
         self._lets_in = lets_in
@@ -88,7 +92,7 @@ class Serving:
             "parlour",
             version=_VERSION,
             title="Parlour",
-            instructions="Searches the user's documents, and asks the user's assistant about them.",
+            instructions=about,
             cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
             on_list_tools=self._list,
             on_call_tool=self._call,

@@ -153,7 +153,7 @@ async def test_the_mcp_client_finds_the_agent_as_a_tool_and_asks_it():
             streamable_http_client(f"{address}/mcp", http_client=http) as (read, write, *_),
             ClientSession(read, write) as session,
         ):
-            await session.initialize()
+            assert (await session.initialize()).instructions == "Knows herons."
             (found,) = (await session.list_tools()).tools
             assert (found.name, found.title, found.description) == ("ask", "Heron", "Knows herons.")
             said = await session.call_tool("ask", {"question": "What do herons do?"})
@@ -393,6 +393,18 @@ def test_an_assistant_without_a_name_is_called_by_its_kind():
 
 
 # ---- the page beside them
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://127.0.0.1:7860", "Heron is served at:\n  http://127.0.0.1:7860/v1\nToken: secret\n"),
+        ("", "Heron is served to programs, below the address of the page, at:\n  /v1\nToken for programs: secret\n"),
+    ],
+)
+def test_the_terminal_tells_which_token_is_for_what(address: str, told: str, capsys: pytest.CaptureFixture[str]):
+    vars(app)["_say"](AgentDoors(heron("They fish."), token=TOKEN, openai=True), address, "secret")
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.anyio

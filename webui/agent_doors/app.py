@@ -217,8 +217,9 @@ def serve_agent(  # noqa: PLR0913 - an agent, and by name how it is served
 
 def _say(doors: AgentDoors, address: str, token: str) -> None:
     """Tell in the terminal where the agent is, and with what token."""
-    lines = [f"{doors.host.name} is served at:", *(f"  {address}{place}" for place in doors.places)]
-    lines += [] if token == NO_TOKEN else [f"Token: {token}"]
+    where = "at" if address else "to programs, below the address of the page, at"
+    lines = [f"{doors.host.name} is served {where}:", *(f"  {address}{place}" for place in doors.places)]
+    lines += [] if token == NO_TOKEN else [f"Token{'' if address else ' for programs'}: {token}"]
     sys.stderr.write("\n".join(lines) + "\n")
 
 
