@@ -228,8 +228,9 @@ class Frames:
     async def _read(self, workspace: Workspace, view: View) -> _Shown:
         """What stands in the tables: read when it may have changed, not for each frame."""
         shown = await (self._opened(workspace, view) if view.demo is None else self._watched(view))
-        shown.speakers = await speakers(self._engine.program, workspace.conversation(shown.conversation_id))
-        if self._engine.program is not None:
+        program = self._engine.program
+        shown.speakers = await speakers(program, workspace.conversation(shown.conversation_id), shown.thread)
+        if program is not None:
             return shown
         if shown.current is not None:
             shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents)
@@ -286,8 +287,7 @@ class Frames:
         second = second_model(view.draft) if SECOND_MODEL in view.draft else None
         shown.comparison = Comparison(second) if second is not None else None
         if view.libraries:
-            lent = [one.library for one in await workspace.libraries.lent()]
-            known = [*await workspace.libraries.list(), *lent]
+            known = [*await workspace.libraries.list(), *(one.library for one in await workspace.libraries.lent())]
             shown.libraries = [one for one in known if one.id in view.libraries]
         return shown
 
@@ -324,6 +324,7 @@ class Frames:
             versions=shown.versions,
             free=run is None,
             cast=shown.speakers.cast if shown.speakers is not None else (),
+            mentions=[name for name, _ in shown.speakers.mentions] if shown.speakers is not None else (),
             rendered=self._rendered,
             judging=shown.judging,
             formatted=shown.formatted,

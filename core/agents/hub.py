@@ -168,6 +168,15 @@ def mentioned(text: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+_ADDRESSED = re.compile(r"\s*[@＠](?P<name>[^\s@＠.,;:!?。，；：！？、]{1,60})")
+
+
+def mentions_nobody(text: str, names: Sequence[str]) -> str:
+    """The word behind the @ that a text begins with, where no name is mentioned in it; else ""."""
+    found = _ADDRESSED.match(text)
+    return found["name"] if found is not None and not mentioned(text, names) else ""
+
+
 def chosen_name(text: str, names: Sequence[str]) -> str | None:
     """The name that a model's answer chooses: alone, quoted, with a full stop, or the only one in a sentence."""
     known = {name.casefold(): name for name in names}

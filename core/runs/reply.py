@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from core.storage.base import RunStatus
 
 _SPEED_EVERY = 1.0
+_WRITING = frozenset({"answer", "step"})  # what a model call is for whose text stands in the reply itself
 CallState: TypeAlias = Literal["waiting", "asked", "running", "done", "failed", "refused", "stopped"]
 
 
@@ -240,7 +241,8 @@ class Reply:
 
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
-    `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
+    `model` is what the page calls the model that wrote it, where that is known, and `writers` the models of those who
+    spoke, by their names ("" for none), as far as its log still tells. `claims` is what the passages say to
     its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `hurried` what the
     check had no time for; `uncounted` the sentences that tell figures of several rows which no program counted;
     `left_out` what they say beside these and it does not mention. `rating` is what its reader
@@ -262,6 +264,7 @@ class Reply:
         self.error: dict[str, Any] | None = None
         self.usage: Usage | None = None
         self.model = ""
+        self.writers: dict[str, str] = {}
         self.claims: tuple[Checked, ...] = ()
         self.hurried: Literal["", Hurried] = ""
         self.uncounted: tuple[Uncounted, ...] = ()
@@ -303,7 +306,7 @@ class Reply:
         taken = copy(self)
         taken.blocks = [_as_it_is(block) for block in self.blocks]
         taken._calls = {block.call_id: block for block in taken.blocks if isinstance(block, CallBlock)}  # noqa: SLF001 - its own kind
-        taken.passages, taken.speakers = list(self.passages), dict(self.speakers)
+        taken.passages, taken.speakers, taken.writers = list(self.passages), dict(self.speakers), dict(self.writers)
         taken.model_calls, taken.under_way = list(self.model_calls), dict(self.under_way)
         return taken
 
@@ -345,6 +348,9 @@ class Reply:
             last = TextBlock(self._spoke())
             self.blocks.append(last)
             self._fresh = False
+            asked = [one for _, one in self.under_way.values() if one.purpose in _WRITING]
+            if asked:
+                self.writers[self._speaker or ""] = asked[-1].model
         last.pieces.append(text)
 
     def _add_reasoning(self, event: ReasoningDelta, at: float) -> None:

@@ -70,6 +70,11 @@ class Assistants:
             assistant.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
             yield Steered(assistant, steering)
 
+    async def label(self, services: object, conversation_id: str, thread: object, asked: object, model: str) -> str:
+        """The one model that it answers with."""
+        del services, conversation_id, thread, asked
+        return model
+
     async def secrets(self) -> list[str]:
         """None: what the assistant is used with, its owner or the installation has."""
         return []

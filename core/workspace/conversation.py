@@ -483,9 +483,9 @@ class Conversation:
         if beside is None and COMPARED in settings:
             await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
         came = await self._files_of(message) if files is None else files
-        history = [*_said(thread), message]
-        terms = await self.terms()
-        parent_id, title, label = thread[-1].id if thread else None, title_of(message), who.loader.label
+        history, terms = [*_said(thread), message], await self.terms()
+        parent_id, title = thread[-1].id if thread else None, title_of(message)
+        label = await self.services.agents.label(self.services, self.id, thread, history, who.loader.label)
         if self.runs.hands_over:
             return await self.runs.hand_over(
                 self.id, who.asked(lang), message, parent_id, model=label, title=title, retitled=made, queued=queued
@@ -543,9 +543,9 @@ class Conversation:
     ) -> Live:
         thread = await self._thread_to(question_id)
         history, terms = _said(thread), await self.terms()
-        who = await self._who(model, beside)
-        files = await self._files_of(*history[-1:])
-        label, asked = who.loader.label, who.asked(lang, goes_on=beginning.may_have_run is not None)
+        who, files = await self._who(model, beside), await self._files_of(*history[-1:])
+        label = await self.services.agents.label(self.services, self.id, thread, history, who.loader.label)
+        asked = who.asked(lang, goes_on=beginning.may_have_run is not None)
         if self.runs.hands_over:
             return await self.runs.hand_over(self.id, asked, None, question_id, model=label, beginning=beginning)
         run = await self.runs.start(

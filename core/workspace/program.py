@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
 from core.agents.going_on import goes_on
-from core.agents.hub import MultiAgentHub, mentioned
+from core.agents.hub import MultiAgentHub, UserAgent
 from core.agents.protocol import nested_agents
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, SettingsError
@@ -27,6 +27,7 @@ from core.messages.message import USER
 from core.storage.data_folder import drafted
 from core.storage.files import harmless_name
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
+from core.workspace.addressed import last_reply, meant, mentioned_first, waiting_group
 from core.workspace.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.rag.attached import Attached
     from core.rag.library import Library
+    from core.storage.base import StoredMessage
     from core.tools.base import BaseTool
     from core.workspace.services import OwnerServices
     from core.workspace.workspace import Workspace
 
 _CHOSEN = "agents"  # the name of an owner's setting: {conversation: agent}
+_LEFT = "groups_left"  # and of another: {conversation: the reply of a group that waited when an agent was chosen}
 _BEGUN = 2_000  # owners whose untouched conversation is given again
 _REMEMBERED = 500  # conversations whose agent was chosen, of one owner
 
@@ -116,11 +119,12 @@ class Program:
     async def inside(self, services: OwnerServices, conversation_id: str, model: BaseChatModel) -> AsyncGenerator[Any]:
         """Who answers in a conversation. Raises NotFoundError."""
         conversation = Conversation(services, conversation_id)
-        chosen = await self.chosen(conversation)
+        thread = await conversation.stores.conversations.thread(conversation_id)
+        usual, waits = await self._who(conversation, thread)
         async with services.within_reach(conversation_id) as (library, documents):
             attached = partial(services.intake.attached, conversation_id)
             lent = partial(_placed, model=model, library=library, documents=documents, attached=attached)
-            yield _Guest(self, conversation, chosen, lent)
+            yield _Guest(self, conversation, partial(self._meant, usual=usual, waits=waits), lent)
 
     async def read_ahead(self, model: BaseChatModel) -> None:
         """Nothing: what a program's agents tell their models is known when they are asked."""
@@ -139,11 +143,54 @@ class Program:
         async with services.index_for(documents, documents) as library:
             yield _placed(self.agents[place], model, library, [*documents])
 
-    async def chosen(self, conversation: Conversation) -> int:
-        """The place of the agent that answers a conversation, from 0."""
-        chosen = await conversation.stores.settings.get(_CHOSEN, {})
-        name = cast("dict[str, Any]", chosen).get(conversation.id) if isinstance(chosen, dict) else None
-        return self.names.index(name) if name in self.names else 0
+    async def label(
+        self,
+        services: OwnerServices,
+        conversation_id: str,
+        thread: Sequence[StoredMessage],
+        asked: Sequence[Message],
+        model: str,
+    ) -> str:
+        """What the model is called that answers a question; of agents that lead others, all of theirs.
+
+        Args:
+            thread: What came before the question, or the question at its end.
+            asked: Messages with the question at their end.
+            model: What the one is called that an agent is lent which brings none.
+        """
+        usual, waits = await self._who(Conversation(services, conversation_id), thread)
+        agent = self.agents[self._meant(asked, usual=usual, waits=waits)]
+        return " + ".join(dict.fromkeys(_labels(agent, model)))
+
+    async def answering(self, conversation: Conversation, thread: Sequence[StoredMessage]) -> int:
+        """The place of the agent that the next question goes to unless it mentions another, from 0."""
+        usual, waits = await self._who(conversation, thread)
+        return usual if waits is None else waits
+
+    async def chosen(self, conversation: Conversation) -> int | None:
+        """The place of the agent that was chosen for a conversation, from 0; `None` where none was."""
+        name = (await self._set(conversation, _CHOSEN)).get(conversation.id)
+        return self.names.index(name) if name in self.names else None
+
+    async def _set(self, conversation: Conversation, name: str) -> dict[str, Any]:
+        found = await conversation.stores.settings.get(name, {})
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+    async def _who(self, conversation: Conversation, thread: Sequence[StoredMessage]) -> tuple[int, int | None]:
+        """The places of who answers a question that mentions nobody, and of the group that waits for one."""
+        usual = await self.chosen(conversation)
+        if usual is None:  # who was asked first
+            first = next((one.parts[0] for one in thread if one.role == "user" and one.parts), None)
+            usual = (mentioned_first(first, self.names) if self.mention else None) or 0
+        last = last_reply(thread)
+        waits = waiting_group(self.agents, last, usual)
+        if waits is None or last is None:
+            return usual, None
+        left = (await self._set(conversation, _LEFT)).get(conversation.id) == last.id
+        return usual, None if left else waits
+
+    def _meant(self, messages: Sequence[Message], *, usual: int, waits: int | None) -> int:
+        return meant(self.agents, self.names if self.mention else (), messages, usual, waits)
 
     async def choose(self, conversation: Conversation, place: int) -> None:
         """Let another agent answer a conversation from its next question on.
@@ -153,15 +200,17 @@ class Program:
         """
         if not 0 <= place < len(self.names):
             raise NotFoundError("There is no such agent.", kind="agent")
-        await conversation.stores.conversations.get(conversation.id)
+        last = last_reply(await conversation.stores.conversations.thread(conversation.id))
 
-        def changed(chosen: object) -> dict[str, str]:
+        def changed(value: str, chosen: object) -> dict[str, str]:
             kept = dict(cast("dict[str, str]", chosen)) if isinstance(chosen, dict) else {}
             kept.pop(conversation.id, None)
-            kept[conversation.id] = self.names[place]
+            kept[conversation.id] = value
             return dict(list(kept.items())[-_REMEMBERED:])
 
-        await conversation.stores.settings.change(_CHOSEN, changed)
+        if last is not None and waiting_group(self.agents, last, place) not in {None, place}:
+            await conversation.stores.settings.change(_LEFT, partial(changed, last.id))
+        await conversation.stores.settings.change(_CHOSEN, partial(changed, self.names[place]))
         conversation.services.changed(conversation.id)
 
     # ---- what every conversation begins with
@@ -221,16 +270,21 @@ class Program:
 class _Guest:
     """The agents, in one conversation."""
 
-    def __init__(self, house: Program, conversation: Conversation, chosen: int, lent: Callable[[Agent], Agent]) -> None:
+    def __init__(
+        self,
+        house: Program,
+        conversation: Conversation,
+        meant: Callable[[Sequence[Message]], int],
+        lent: Callable[[Agent], Agent],
+    ) -> None:
         self._house = house
         self._conversation = conversation
-        self._chosen = chosen
+        self._meant = meant
         self._lent = lent
 
     async def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
         """The reply as events, of the agent that is meant."""
-        agent = self._house.agents[_meant(messages, self._house.names, self._chosen, mention=self._house.mention)]
-        agent = self._lent(agent)
+        agent = self._lent(self._house.agents[self._meant(messages)])
         if not _answers_from_library(agent):
             messages = [await self._with_files(message) for message in messages]
         async with self._house.turns, aclosing(agent.stream(messages, **{**self._house.options, **kwargs})) as events:
@@ -295,6 +349,23 @@ def _is_code(agent: Agent) -> bool:
     return agent.llm is None and "_run" in vars(first) and "_stream_reply" not in vars(first)
 
 
+def _labels(agent: Agent, lent: str) -> list[str]:
+    """What the models are called that may write a reply of an agent: its own, and those of the members that it leads.
+
+    Args:
+        lent: What the one is called that an agent is given which brings none.
+    """
+    if isinstance(agent, UserAgent):
+        return []
+    if _is_code(agent):
+        return [_Nobody({"model": agent.name or type(agent).__name__}).label]
+    own = [agent.llm.label if agent.llm is not None else lent]
+    if not isinstance(agent, MultiAgentHub):
+        return own
+    led = [label for one in agent.agents for label in _labels(one, lent)]
+    return [*own, *led] if agent.calls_tools else led or own  # a group's own model only picks who speaks
+
+
 def _placed(
     agent: Agent,
     model: BaseChatModel,
@@ -316,13 +387,6 @@ def _answers_from_library(agent: Agent) -> bool:
     from core.agents.assistant import Assistant
 
     return isinstance(agent, Assistant) and agent.has_library
-
-
-def _meant(messages: Sequence[Message], names: Sequence[str], chosen: int, *, mention: bool) -> int:
-    """The agent that the last question names first with an @, else the chosen one."""
-    question = next((one.get_text_content() for one in reversed(messages) if one.role == USER), "")
-    found = mentioned(question, names) if mention else []
-    return names.index(found[0]) if found else chosen
 
 
 def named_copy(source: Path, folder: Path, name: str) -> Path:

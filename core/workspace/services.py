@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.messages.message import Message
     from core.models.model_name import ModelName
     from core.models.own_models import AllModels, OwnerModels
     from core.rag.library import Library
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.runs.manager import OwnerRuns, Runs
     from core.runs.run import Run
     from core.settings import Settings
+    from core.storage.base import StoredMessage
     from core.storage.documents import DocumentStore
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters, OwnerInterpreter
@@ -63,6 +65,17 @@ class Agents(Protocol):
         self, services: OwnerServices, conversation_id: str, model: BaseChatModel
     ) -> AbstractAsyncContextManager[Any]:
         """Who answers in a conversation, open to the end of an `async with` block."""
+        ...
+
+    async def label(
+        self,
+        services: OwnerServices,
+        conversation_id: str,
+        thread: Sequence[StoredMessage],
+        asked: Sequence[Message],
+        model: str,
+    ) -> str:
+        """What the model is called that answers a question after these turns; `model` is the conversation's."""
         ...
 
     async def secrets(self) -> list[str]:

@@ -180,7 +180,8 @@ _LISTED: Mapping[str, str] = {
         core.workspace.queue: ConversationQueue.*
         core.workspace.services: OwnerServices.later Services.shelves
         core.workspace.personas: Personas.*
-        core.workspace.program: _Guest.stream Program.path_of named_copy
+        core.workspace.addressed: meant
+        core.workspace.program: _Guest.stream Program.label Program.path_of named_copy
         core.workspace.prompts: Prompts.*
         core.workspace.assistants: Steered.stream
         core.workspace.steering: OwnerSteering.*
@@ -234,6 +235,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.wiring: Handlers.act Handlers.act_and_follow
         webui.middleware.answers: answer refuse replayed
         webui.middleware.entrance: Entrance.ask Entrance.by_program Entrance.refuse
+        webui.render.conversation: question_entry
         webui.serving: guarded serve
         core.agents.base: Agent.serve
         webui.terminal: Terminal.opening

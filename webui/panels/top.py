@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from core.agents.base import Agent
     from core.readiness import Part, Readiness
-    from core.storage.base import NamedLibrary
+    from core.storage.base import NamedLibrary, StoredMessage
     from core.workspace.conversation import Conversation
     from core.workspace.program import Program
 
@@ -52,11 +52,17 @@ class Speakers:
     mentions: tuple[tuple[str, str], ...] = ()
 
 
-async def speakers(program: Program | None, conversation: Conversation) -> Speakers | None:
-    """The agents of the page and which of them answers; `None` on Parlour's own page. Raises StorageError."""
+async def speakers(
+    program: Program | None, conversation: Conversation, thread: Sequence[StoredMessage] = ()
+) -> Speakers | None:
+    """The agents of the page and which of them answers next; `None` on Parlour's own page. Raises StorageError.
+
+    Args:
+        thread: The turns of the conversation.
+    """
     if program is None:
         return None
-    chosen = await program.chosen(conversation) if conversation.id else 0
+    chosen = await program.answering(conversation, thread) if conversation.id else 0
     model = program.agents[chosen].llm
     return Speakers(
         program.names,

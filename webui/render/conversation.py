@@ -70,6 +70,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     versions: Mapping[str, Sequence[str]] | None = None,
     free: bool = True,
     cast: Collection[str] = (),
+    mentions: Sequence[str] = (),
     rendered: Rendered | None = None,
     judging: Mapping[str, JudgingState | None] | None = None,
     formatted: bool = False,
@@ -90,6 +91,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         versions: The ids of all versions of a turn, by the id of the shown one.
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
+        mentions: Those whom a question can turn to with an @; one that begins with another name says so.
         judging: How far the judgements of replies have come, by their ids; `None` where no model judges them.
         formatted: Whether the Markdown of questions is shown as what it means.
         compared: A second reply to one of the questions.
@@ -112,7 +114,8 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         others = (versions or {}).get(message.id, ()) if second is None else ()
         beside = versions_html(message.id, others, words, free=free)
         judged = Judging(judging.get(message.id)) if judging is not None else None
-        how = _How(beside, names, judged, last=last, formatted=formatted, model=model)
+        missed = _missed(message, names, mentions)
+        how = _How(beside, names, judged, last=last, formatted=formatted, missed=missed, model=model)
         key = _key(message, reply, words, states, how)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
@@ -162,6 +165,7 @@ class _How:
         judging: How far the judgement of a reply has come.
         last: Whether it is the last one.
         formatted: Whether the Markdown of a question is shown as what it means.
+        missed: Whom a question turns to who is not there, and whom it could turn to.
         model: How far the model is that answers, where that is known.
     """
 
@@ -171,7 +175,18 @@ class _How:
     _: KW_ONLY
     last: bool
     formatted: bool
+    missed: tuple[str, ...] = ()
     model: Part | None = None
+
+
+def _missed(message: StoredMessage, cast: Sequence[str], mentions: Sequence[str]) -> tuple[str, ...]:
+    """The name behind the @ that a question begins with, where nobody has it, and those that could stand there."""
+    if message.role != "user" or not mentions or not message.parts:
+        return ()
+    from core.agents.hub import mentions_nobody  # imports the models, which a page need not wait for
+
+    name = mentions_nobody(message.parts[0].get_text_content(), cast)
+    return (name, *mentions) if name else ()
 
 
 def _key(
@@ -185,7 +200,7 @@ def _key(
     if message.role == "user":
         mine = [states[one] for one in file_ids(message.parts) if one in states]
         told = tuple((one.record.id, one.record.status, state_line(one, words)) for one in mine)
-        return (message.id, words.lang, told, how.beside, how.formatted)
+        return (message.id, words.lang, told, how.beside, how.formatted, how.missed)
     if reply is None:
         return (message.id, words.lang, message.status, len(message.parts), how.last, how.beside)
     drawn = (message.id, words.lang, reply.status, reply.seen, how.last, how.beside, how.cast, how.judging)
@@ -201,7 +216,8 @@ def _entries(
     how: _How,
 ) -> list[Entry]:
     if message.role == "user":
-        return [question_entry(message, words, states, how.beside, formatted=how.formatted)]
+        missed = words("agents.nobody", name=how.missed[0], names=", ".join(how.missed[1:])) if how.missed else ""
+        return [question_entry(message, words, states, how.beside, formatted=how.formatted, missed=missed)]
     return reply_entries(
         message,
         reply,
@@ -240,6 +256,7 @@ def question_entry(
     versions: str = "",
     *,
     formatted: bool = False,
+    missed: str = "",
 ) -> Entry:
     """The entry of a user's turn.
 
@@ -247,6 +264,7 @@ def question_entry(
         documents: Documents of the conversation, by the file they come from.
         versions: Markup of the links to its other versions.
         formatted: Whether its Markdown is shown as what it means.
+        missed: What is said of it where it turns to somebody who is not there.
     """
     parts = [_files(part, message.id, words, documents) for part in message.parts]
     text = "\n\n".join(part.get_text_content() for part in message.parts)
@@ -257,6 +275,7 @@ def question_entry(
     parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words, formatted=formatted)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))
+    parts.extend([_note(missed)] if missed else [])
     parts.extend(_note(said) for part in message.parts if (said := _left_out(part, words)))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_in_stead(message, words, documents))

@@ -312,12 +312,20 @@ def _rated(message: StoredMessage, reply: Reply, words: Words) -> str:
 
 def _by(reply: Reply, at: float, words: Words) -> str:
     """When it was written, which the page tells in the reader's own time, and by whom."""
-    model = words.model(reply.model)
+    model = _models(reply, words)
     said = words("reply.edited_from", model=model) if model and reply.edited else model
     if reply.edited and not model:
         said = words("reply.edited")
     # A program's own agent may have no model to name after the time.
     return f' <span class="p-by">{time_html(at, then=bool(said))}{escaped(said)}</span>'
+
+
+def _models(reply: Reply, words: Words) -> str:
+    """Which model wrote it; where several agents spoke, whose models differ, which one each has."""
+    if len(set(reply.writers.values())) < 2:
+        return words.model(next(iter(reply.writers.values()), reply.model))
+    each = ((name, words.model(label)) for name, label in reply.writers.items())
+    return "; ".join(words("reply.of_model", name=name, model=label) if name else label for name, label in each)
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.hub import chosen_name, mentioned
+from core.agents.hub import chosen_name, mentioned, mentions_nobody
 
 NAMES = ["Ada", "Ada Lovelace", "Bob", "小塘", "小塘塘", "C++ 专家", "Dr. Who"]
 
@@ -59,3 +59,19 @@ def test_without_names_nobody_is_meant():
 def test_any_text_and_any_names_can_be_read(text: str, names: list[str]):
     assert set(mentioned(text, names)) <= set(names)
     assert chosen_name(text, names) in {None, *names}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("@Nobody, count", "Nobody"),
+        (" ＠没有的人 你好", "没有的人"),
+        ("@Ann count", ""),
+        ("@Nobody ask @Ann", ""),
+        ("Ask @Nobody", ""),
+        ("@", ""),
+        ("ada@example.org", ""),
+    ],
+)
+def test_who_is_meant_at_the_beginning_of_a_text_and_is_not_there_is_known(text: str, name: str) -> None:
+    assert mentions_nobody(text, ["Ann", "Ben"]) == name

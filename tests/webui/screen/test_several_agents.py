@@ -65,6 +65,39 @@ def test_each_of_several_speakers_has_a_line_where_its_turn_begins() -> None:
     assert order[at + 1].startswith("Thought"), "the name comes before what is thought and called, too"
 
 
+def test_a_reply_of_several_models_says_which_agent_has_which() -> None:
+    thread, replies = group()
+    reply = next(iter(replies.values()))
+    end = [plain(entry["content"][0]["text"]) for entry in entries((thread, replies))][-1]
+    assert "big" not in end
+    reply.model, reply.writers = "big-1 + big-2", {"Planner": "big-1", "研究员": "big-2"}
+    assert "Planner: big-1; 研究员: big-2" in text(entries((thread, replies))[-1])
+    assert "Planner：big-1" in text(entries((thread, replies), words=ZH)[-1])
+    reply.writers = {"Planner": "big-2"}
+    assert "big-2" in text(entries((thread, replies))[-1])
+    assert "big-1" not in text(entries((thread, replies))[-1])
+    reply.writers = {}
+    assert "big-1 + big-2" in text(entries((thread, replies))[-1]), "where the log is pruned"
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("@Nobody count", True),
+        ("@Planner count", False),
+        ("@Helper count", False),
+        ("Ask @Nobody", False),
+        ("me@here", False),
+    ],
+)
+def test_a_question_to_somebody_who_is_not_there_says_who_is(question: str, told: bool) -> None:
+    thread, replies = turns(question, reply_of((0, TextDelta("It is 4.")), (1, RunFinished("complete"))))
+    made = conversation_entries(thread, replies, words=EN, cast=(*CAST, "Helper"), mentions=("Planner", "Poet"))[0]
+    said = "Nobody here is called Nobody. Write @ and one of: Planner, Poet."
+    assert (said in text(made[0])) == told
+    assert said not in text(conversation_entries(thread, replies, words=EN, cast=CAST)[0][0]), "an @ turns to nobody"
+
+
 def test_one_speaker_looks_as_ever() -> None:
     reply = reply_of((0, MessageStarted("Ann")), (0.1, TextDelta("Yes.")), (1, RunFinished("complete")))
     [first, *_] = entries(turns("Well?", reply), cast=("Ann",))
