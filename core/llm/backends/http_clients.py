@@ -16,7 +16,7 @@ import httpx2
 from core.bridge.closing import known_to_loop
 from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelUnavailableError, SettingsError
-from core.llm.backends.http1 import Transport
+from core.llm.backends.network import Transport
 from core.llm.wire_log import note_request, note_response
 from core.net.addresses import PORTS, Resolve, is_own_server, is_public, system_addresses
 from core.net.body import ASKED

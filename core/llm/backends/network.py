@@ -11,13 +11,14 @@ import select
 import socket
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+import httpcore2
 import httpx2
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
 GATHERED: Final = 0.016
 """Seconds for which a reply that comes faster is gathered: what a screen takes for one picture."""
@@ -119,7 +120,7 @@ class _Bytes(asyncio.Protocol):
                 self.transport.resume_reading()
 
 
-class Connection:
+class Connection(httpcore2.AsyncNetworkStream):
     """One connection."""
 
     def __init__(self, transport: asyncio.Transport, received: _Bytes) -> None:
@@ -132,9 +133,9 @@ class Connection:
         self._quick = 0  # pieces that came fast, one after another
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What came; empty at the end. Raises `httpx2.ReadError` and `ReadTimeout`."""
+        """What came; empty at the end. Raises `httpcore2.ReadError` and `ReadTimeout`."""
         self._send()
-        with _raising(httpx2.ReadTimeout, httpx2.ReadError):
+        with _raising(httpcore2.ReadTimeout, httpcore2.ReadError):
             if self._is_closed:
                 raise ConnectionError("The connection is closed.")
             left, quick = self._read_at + GATHERED - self._loop.time(), self._read_at + GATHERED
@@ -146,11 +147,8 @@ class Connection:
             if self._quick >= FLOWING:
                 quick = self._loop.time() + _SOON
             if not self._received.got:
-                if timeout is None:
+                async with asyncio.timeout(timeout):
                     await self._received.came()
-                else:
-                    async with asyncio.timeout(timeout):
-                        await self._received.came()
             self._read_at = self._loop.time()
             self._quick = self._quick + 1 if self._read_at < quick else 0
             if not self._received.got and self._received.error is not None:
@@ -158,10 +156,10 @@ class Connection:
         return self._received.taken(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes, together with what follows in the same breath. Raises `httpx2.WriteError`, `WriteTimeout`."""
+        """Send bytes, together with what follows in the same breath. Raises `httpcore2.WriteError`, `WriteTimeout`."""
         if not buffer:
             return
-        with _raising(httpx2.WriteTimeout, httpx2.WriteError):
+        with _raising(httpcore2.WriteTimeout, httpcore2.WriteError):
             if self._is_closed or self._received.is_over:
                 raise self._received.error or ConnectionError("The connection is closed.")
             if not self._unsent:
@@ -184,30 +182,31 @@ class Connection:
         self._is_closed = True
         self._transport.abort()
 
-    async def start_tls(self, trusted: ssl.SSLContext, name: str, timeout: float | None = None) -> Connection:
-        """The same one, encrypted from now on. Raises `httpx2.ConnectError` and `ConnectTimeout`.
-
-        Args:
-            trusted: The certificates to trust.
-            name: Whom the other side's certificate must name.
-        """
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """The same one, encrypted from now on. Raises `httpcore2.ConnectError` and `ConnectTimeout`."""
         try:
-            with _raising(httpx2.ConnectTimeout, httpx2.ConnectError):
+            with _raising(httpcore2.ConnectTimeout, httpcore2.ConnectError):
                 async with asyncio.timeout(timeout):
-                    inner = await self._loop.start_tls(self._transport, self._received, trusted, server_hostname=name)
+                    inner = await self._loop.start_tls(
+                        self._transport, self._received, ssl_context, server_hostname=server_hostname
+                    )
         except BaseException:
             self._transport.abort()
             raise
         if inner is None:  # the connection was lost meanwhile
-            raise httpx2.ConnectError("The connection was closed.")
+            raise httpcore2.ConnectError("The connection was closed.")
         self._received.transport = inner
         return Connection(inner, self._received)
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether something came that was not read, be it the end."""
-        raw = self._transport.get_extra_info("socket")
-        return bool(self._received.got) or self._received.is_over or raw is None or _is_readable(raw)
+    def get_extra_info(self, info: str) -> Any:
+        """What the HTTP layer asks for: `is_readable`, `ssl_object`, `socket`, `client_addr`, `server_addr`."""
+        if info == "is_readable":
+            raw = self._transport.get_extra_info("socket")
+            return bool(self._received.got) or self._received.is_over or raw is None or _is_readable(raw)
+        names = {"client_addr": "sockname", "server_addr": "peername"}
+        return self._transport.get_extra_info(names.get(info, info))
 
     def _send(self) -> None:
         if self._unsent and not self._is_closed:
@@ -216,18 +215,42 @@ class Connection:
             self._transport.write(data)
 
 
-async def connected(host: str, port: int, timeout: float | None = None) -> Connection:
-    """A connection to a host, on the running loop. Raises `httpx2.ConnectError` and `ConnectTimeout`."""
-    loop = asyncio.get_running_loop()
+class Network(httpcore2.AsyncNetworkBackend):
+    """Opens connections on the running loop."""
 
-    async def connect(address: str) -> Connection:
-        transport, received = await loop.create_connection(_Bytes, address, port)
-        return Connection(transport, received)
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """A connection to a host. Raises `httpcore2.ConnectError` and `ConnectTimeout`."""
+        loop = asyncio.get_running_loop()
+        local = (local_address, 0) if local_address else None
 
-    with _raising(httpx2.ConnectTimeout, httpx2.ConnectError):
-        async with asyncio.timeout(timeout):
-            return await _first(await _addresses(host, port), connect)
-    raise AssertionError
+        async def connect(address: str) -> Connection:
+            transport, received = await loop.create_connection(_Bytes, address, port, local_addr=local)
+            for option in socket_options or ():
+                transport.get_extra_info("socket").setsockopt(*option)
+            return Connection(transport, received)
+
+        with _raising(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+            async with asyncio.timeout(timeout):
+                return await _first(await _addresses(host, port), connect)
+        raise AssertionError
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Nothing: no model service is asked so."""
+        del timeout, socket_options
+        raise httpcore2.UnsupportedProtocol(f"No service is asked by a file such as {path!r}.")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, between two tries to connect."""
+        await asyncio.sleep(seconds)
 
 
 class _Connect(Protocol):
@@ -297,3 +320,24 @@ def _raising(late: type[Exception], failed: type[Exception]) -> Generator[None]:
         raise late(str(error)) from error
     except OSError as error:
         raise failed(str(error)) from error
+
+
+class Transport(httpx2.AsyncHTTPTransport):
+    """Sends the requests of an HTTP client over such connections, through no proxy.
+
+    Args:
+        trusted: The certificates to trust; they are read if left out.
+        limits: How many connections there may be.
+    """
+
+    def __init__(self, trusted: ssl.SSLContext | None = None, limits: httpx2.Limits | None = None) -> None:
+        limits = limits or httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+        trusted = trusted or httpx2.create_ssl_context()
+        super().__init__(verify=trusted, trust_env=False, limits=limits)
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=trusted,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=Network(),
+        )

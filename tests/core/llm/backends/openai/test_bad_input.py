@@ -22,6 +22,7 @@ from core.errors import (
     ModelMisbehavedError,
     ModelRefusedError,
     ModelServiceError,
+    ModelUnavailableError,
     SettingsError,
 )
 from core.llm.open_model import get_chat_model
@@ -133,19 +134,19 @@ def foreign() -> Iterator[list[bytes]]:
 
 
 @pytest.mark.parametrize(
-    "greeting",
+    ("greeting", "kind"),
     [
-        b"SSH-2.0-OpenSSH_9.7\r\n\r\n",
-        b"\x15\x03\x01\x00\x02\x02\x50\r\n\r\n",
-        b"220 mail ESMTP ready\r\n",
-        b"-ERR unknown command\r\n",
+        (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", ModelMisbehavedError),
+        (b"\x15\x03\x01\x00\x02\x02\x50\r\n\r\n", ModelMisbehavedError),
+        (b"220 mail ESMTP ready\r\n", ModelUnavailableError),
+        (b"-ERR unknown command\r\n", ModelUnavailableError),
     ],
     ids=["ssh", "tls", "mail", "redis"],
 )
-def test_a_server_of_another_protocol_is_one_clear_error(foreign, greeting):
+def test_a_server_of_another_protocol_is_one_clear_error(foreign, greeting, kind):
     foreign.append(greeting)
     model = get_chat_model({"model": "m", "base_url": f"http://127.0.0.1:{foreign[0].decode()}/v1", "api_key": KEY})
-    with pytest.raises(ModelMisbehavedError, match="not as a model service") as caught:
+    with pytest.raises(kind, match=r"not as a model service|cannot be reached") as caught:
         model.quick_chat("q")
     run(model.aclose())
     assert "address" in caught.value.hint
