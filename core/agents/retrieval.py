@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.rag.coverage import Coverage
     from core.rag.document import Passage
     from core.rag.library import Library
-    from core.rag.scope import Part
+    from core.rag.scope_part import Part
 
 _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
 # Of passages that answer a question: so many tokens with their headings, but for a longer first one and a second; each

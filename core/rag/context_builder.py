@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from core.rag.document import strokes
 from core.rag.not_read import of_text
 from core.rag.prose import count_tokens
-from core.rag.scope import passages_in
+from core.rag.scope_part import passages_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.document import Passage
-    from core.rag.scope import Part
+    from core.rag.scope_part import Part
     from core.rag.shelf import Shelf
 
 _MOST_TOGETHER = 3  # chunks in one passage: its number has to stand for something that can be looked at

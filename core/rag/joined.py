@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.rag.config import RetrievalType
     from core.rag.document import Block, Document, Figure, Heading, Passage, Rectangle
     from core.rag.page_content import ContentWriter, PageContent
-    from core.rag.scope import Part
+    from core.rag.scope_part import Part
     from core.rag.tables.query import Answer, Named
 
 _RANKS = 4  # a passage that has none of the question's words counts as much as one that stands so much lower

@@ -57,7 +57,7 @@ from core.rag.row_computing import Computing
 from core.rag.row_conditions import Condition
 from core.rag.row_follow_ups import Fragment
 from core.rag.row_questions import RowQuestion
-from core.rag.scope import Part
+from core.rag.scope_part import Part
 from core.rag.tables.query import Answer, Named, Source
 from core.rag.tables.store import Column, Table
 from core.runs.judgement import Open

@@ -10,7 +10,7 @@ import pytest
 from core.rag.called import name_here
 from core.rag.joined import JoinedLibrary
 from core.rag.library import Library
-from core.rag.scope import Part
+from core.rag.scope_part import Part
 
 ORDERS = "Item,Price\nInk,12\nPaper,30\n"
 NOTE = "# Water\n\nThe deductible for water damage is four hundred and twenty euros."

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from bench.scopes import LEAST, ONCE, PLAIN, accuracy, listed, questions
 from core.rag.document import Passage
-from core.rag.scope import Part, is_of_topic, passages_in, scope_of, understood
+from core.rag.scope import is_of_topic, scope_of, understood
+from core.rag.scope_part import Part, passages_in
 
 
 def passage(page: int | None, heading: str = "", document: str = "a.pdf") -> Passage:
