@@ -1,11 +1,11 @@
-"""How often the rules see what a question needs of documents: a passage, a part, the whole, or only their names.
+"""How often it is seen what a question needs of documents: a passage, a part, the whole, or only their names.
 
     python -m bench.scopes
 
-Three lists have the questions, English and Chinese, each with what it needs. `scopes_once.txt` was asked once, when the
-rules were ready. `scopes_plain.txt` has those that the rules were developed on. Of `scopes.txt`, which half a question
-belongs to follows from its own letters: the first rules were developed on one half; what they missed in the other was
-looked at when those for plain questions were written.
+The lists have questions, English and Chinese, each with what it needs. `scopes_fresh.txt` was asked once, when rules
+and weights were ready. To all others the weights are fitted (`python -m bench.scope_weights`), so what is measured on
+them says only how well. The rules alone were asked `scopes_once.txt` once, and were developed on `scopes_plain.txt` and
+on one half of `scopes.txt`: which half a question belongs to follows from its own letters.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from pathlib import Path
 from time import process_time
 
 from bench.figures import Figure, report
-from core.rag.scope import scope_of, understood
+from core.rag.scope import by_rules, looked_at, scope_of, understood
 
 QUESTIONS = Path(__file__).with_name("scopes.txt")
 PLAIN = Path(__file__).with_name("scopes_plain.txt")
+PRACTICE = Path(__file__).with_name("scopes_practice.txt")
+FRESH = Path(__file__).with_name("scopes_fresh.txt")
 ONCE = Path(__file__).with_name("scopes_once.txt")
 LEAST = 0.92
+MOST_READ = 0.06
 ROUNDS = 20
 
 
@@ -44,14 +47,20 @@ def accuracy(rows: Sequence[tuple[str, str]]) -> float:
 
 def measured() -> Iterable[Figure]:
     """The accuracy of all lists, and what a question takes."""
-    developed, held_out, plain, once = questions(0), questions(1), listed(PLAIN), listed(ONCE)
-    what = f"what a question needs of documents, {len(once)} plain questions asked once"
-    yield Figure(what, accuracy(once), LEAST, "", _wrong(once), at_least=True)
-    what = f"the same, {len(plain)} plain questions developed on"
-    yield Figure(what, accuracy(plain), LEAST, "", _wrong(plain), at_least=True)
-    what = f"the same, {len(held_out)} questions of which only what was missed was looked at"
-    beside = f"{_wrong(held_out)}; the half developed on, {len(developed)}: {accuracy(developed):.3f}"
-    yield Figure(what, accuracy(held_out), LEAST, "", beside, at_least=True)
+    if FRESH.exists():
+        fresh = listed(FRESH)
+        what = f"what a question needs of documents, {len(fresh)} questions asked once"
+        yield Figure(what, accuracy(fresh), LEAST, "", _wrong(fresh), at_least=True)
+        few = [row for row in fresh if row[0] == "passage"]
+        costly = sum(scope_of(asked).need == "whole" for _, asked in few) / len(few)
+        yield Figure("the same, passages taken for the whole", costly, MOST_READ, "", f"of {len(few)}")
+    held_out = questions(1)
+    for name, rows in (("practice", listed(PRACTICE)), ("older", [*listed(ONCE), *listed(PLAIN), *listed(QUESTIONS)])):
+        what = f"the same, {len(rows)} {name} questions that weights are fitted to"
+        yield Figure(what, accuracy(rows), LEAST, "", _wrong(rows), at_least=True)
+    once = listed(ONCE)
+    alone = sum(by_rules(looked_at(asked)).need == need for need, asked in once) / len(once)
+    yield Figure(f"the same, by rules alone, {len(once)} older questions asked once", alone, LEAST, "", at_least=True)
     began = process_time()
     for _ in range(ROUNDS):
         understood.cache_clear()

@@ -1,21 +1,24 @@
 """What a question needs of documents: a passage, a part of them, the whole, or only which files there are.
 
-Rules decide, from the words of the question, before anything is searched, and the model decides the rest: it has the
-tool that reads all on offer, and where a question that counts or lists was answered from passages, it is told that they
-are not all. A guess that goes too far costs time; one that does not go far enough finds passages, as any question does.
-Why no vectors decide: docs/decisions.md.
+Rules and weights decide, from the words of the question, before anything is searched. What rules find is weighed with
+the words (scope_weights.py), and where too few of these are known, as in other languages, rules alone decide. The model
+decides the rest: it has the tool that reads all on offer, and where a question that counts or lists was answered from
+passages, it is told that they are not all. A guess that goes too far costs time; one that does not go far enough finds
+passages, as any question does. Why no vectors of a model decide: docs/decisions.md.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import combinations
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
-from core.rag.scope_part import APART, Part, heading_in, part_in
+from core.rag.scope_part import APART, Part, heading_in, other_part_in, part_in, simplified
+from core.rag.scope_weights import Weights, loaded, weighed
 
 Need: TypeAlias = Literal["passage", "part", "whole", "files"]
 
@@ -41,7 +44,7 @@ class Scope:
 
 def scope_of(question: str) -> Scope:
     """What the question needs, by its words."""
-    return understood(_looked_at(question))
+    return understood(looked_at(question))
 
 
 @lru_cache(256)
@@ -50,6 +53,49 @@ def understood(text: str) -> Scope:
 
     Args:
         text: All of a short question, with single spaces, or both ends of a long one.
+    """
+    return judged(text, loaded())
+
+
+def judged(text: str, weights: Weights) -> Scope:
+    """What a question needs, by the rules where they are sure, else by these weights.
+
+    Args:
+        text: As for `understood`.
+        weights: What words and signs count.
+    """
+    ruled = by_rules(text)
+    told = None if is_sure(text, ruled) else weighed(text, signs_in(text, ruled), weights)
+    if told is None:
+        return ruled
+    asks_of_files = ruled.need != "whole" or not _says("retells", text)
+    for need in sorted(told, key=lambda one: -told[one]):
+        if need == "part":
+            part = part_in(text) or heading_in(text) or other_part_in(text)
+            if part == APART:
+                return replace(ruled, need="whole", part=None)
+            if part:
+                return replace(ruled, need="part", part=part)
+        elif need != "files" or asks_of_files:  # what is to be told in other words is no list of files
+            return replace(ruled, need=cast("Need", need), part=None)
+    return ruled
+
+
+def is_sure(text: str, ruled: Scope) -> bool:
+    """Whether the rules know it better than weights: the topic, a plain summary, or what goes on with an answer.
+
+    Args:
+        text: As for `understood`.
+        ruled: What the rules alone say.
+    """
+    return _says("topic", text) or _says("follows_up", text) or (ruled.need == "whole" and ruled.plain)
+
+
+def by_rules(text: str) -> Scope:
+    """What a question needs by the rules alone.
+
+    Args:
+        text: As for `understood`.
     """
     plain = _says("plain", text)
     if _says("topic", text):
@@ -66,6 +112,27 @@ def understood(text: str) -> Scope:
     return Scope(lists=lists and not _says("figure", text))
 
 
+def signs_in(text: str, ruled: Scope) -> list[str]:
+    """The names of what is found in a question, for weights to weigh.
+
+    Args:
+        text: As for `understood`.
+        ruled: What the rules alone say.
+    """
+    signs = [name for name in _signs() if _says(name, text)]
+    signs += [f"{one}+{other}" for one, other in combinations((one for one in signs if one in _OF_FILES), 2)]
+    signs.append(f"need={ruled.need}")
+    if ruled.lists:
+        signs.append("lists")
+    if part := part_in(text):
+        signs += ["part", f"unit={part.unit}"]
+    if heading_in(text):
+        signs.append("heading")
+    if other_part_in(text):
+        signs.append("other part")
+    return signs
+
+
 def exceeds_passages(question: str) -> bool:
     """Whether passages may be too little for it: it counts or lists something, or is about the whole."""
     scope = scope_of(question)
@@ -74,10 +141,11 @@ def exceeds_passages(question: str) -> bool:
 
 def is_of_topic(question: str) -> bool:
     """Whether it asks what the documents are about altogether: how they begin says that, too."""
-    return _says("topic", _looked_at(question))
+    return _says("topic", looked_at(question))
 
 
-def _looked_at(question: str) -> str:
+def looked_at(question: str) -> str:
+    """What of a question is read: all of a short one, both ends of a long one, with single spaces."""
     return " ".join((question if len(question) <= 2 * _SEEN else f"{question[:_SEEN]} {question[-_SEEN:]}").split())
 
 
@@ -120,14 +188,20 @@ _PARTS: Final = (
 """What stands in rules as `<name>`; one may stand in those before it."""
 
 
+_OF_FILES: Final = frozenset(f"sign_{one}" for one in ("type", "file", "give", "you", "got", "meta"))
+"""Signs of which two say more of files than each alone."""
+
+
 def make_ready() -> None:
     """Compile all rules, for which the first question would wait otherwise: a tenth of a second, or several."""
     for name in _lines().keys() - {"general", *_PARTS}:
         _rule(name)
+    loaded()
 
 
+@lru_cache(256)
 def _says(name: str, text: str) -> bool:
-    return _rule(name).search(text) is not None
+    return _rule(name).search(simplified(text)) is not None
 
 
 @cache
@@ -136,6 +210,12 @@ def _rule(name: str) -> re.Pattern[str]:
     for word in _PARTS:
         lines = lines.replace(f"<{word}>", f"(?:{'|'.join(_lines()[word].split(chr(10)))})")
     return re.compile(lines, re.IGNORECASE)
+
+
+@cache
+def _signs() -> tuple[str, ...]:
+    """The rules that are a sign each, in their order."""
+    return tuple(name for name in _lines() if name not in {"general", "general_zh", *_PARTS})
 
 
 @cache

@@ -173,6 +173,55 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 
+_OF_NUMBERS: Final = (
+    "act|scene|lecture|week|day|item|table|figure|fig\\.|note|footnote|paragraph|para|recital|question|exercise|problem|row"
+    "|column|schedule|verse|stanza|canto|volume|book|step|rule|module|session|entry|topic|point|theorem|line|month|season"
+    "|episode|psalm|letter|attachment|exhibit|amendment|block|box|cell|example|listing|equation|form|station|field"
+)
+_OF_ORDINALS: Final = (
+    rf"{_OF_NUMBERS}|bullet|visit|email|message|recipe|task|clip|poem|song|story|essay|half|third|quarter|subsection|tab"
+    "|chorus|refrain|sentence|heading|meeting|draft|review|panel|picture|photo|stage|phase|round|game"
+)
+_PIECE_ZH: Final = "讲|回|卷|幕|场|段|封|列|行|项|题|步|周|天|次|首|则|点|款|小节|个sheet|栏|组|季|集|期|问|句|格|轮|稿"
+_BY_NAME = re.compile(
+    rf"\b((?:{_OF_NUMBERS})s?\s+(?:no\.?\s*)?(?:{_N}[a-z]?|(?:{_COUNT})|[ivx]{{1,5}}|(?-i:[A-H]))(?![\w%]))"
+    rf"|\b((?:{_NTH})\s+(?:{_OF_ORDINALS})s?)(?!\w)"
+    r"|\b(?:section|chapter|part|sheet|tab|heading)\b[^\"“”]{0,12}[\"“'‘]([^\"“”'’]{1,60})[\"”'’]"
+    r"|[\"“'‘]([^\"“”'’]{1,60})[\"”'’] (?:section|chapter|part|sheet|tab|heading)\b"
+    r"|\b(?:section|chapter|part|sheet|tab) (?:on|about|called|named|titled|headed|entitled) ([^,.;:?!]{2,40})"
+    r"|\bthe ((?:\w{1,30}[- ]){1,3})(?:section|chapter|sheet|tab|subsection)\b(?! of the law)"
+    r"|\b(abstract|prologue|epilogue|preface|foreword|introduction|intro|conclusion|appendix|appendices|bibliography"
+    r"|acknowledg\w+|dedication|cover|postscript|title page|table of contents|executive summary|opening|ending|heading"
+    r"|annex|discussion|methods?|results)\b"
+    rf"|(第\s*(?:{_HAN_N})\s*(?:{_PIECE_ZH}))"
+    rf"|((?:附件|附表|附注|表|图|注|卷|步骤|例|题|模块|练习)\s*(?:{_HAN_N}))(?![年月日号份个张页])"
+    r"|[“\"「]([^”\"」]{1,30})[”\"」](?:那|这|的)?(?:一|个|张)?(?:小?节|章|段|部分|工作表|sheet)"
+    r"|((?<![\d.])\d{1,3}(?:\.\d{1,3})+)\s?(?:那一)?(?:条|小?节|款)|(?-i:([A-Z])列)"
+    r"|(最后一?(?:[段封讲回首题项步卷句则次集幕场天周])|开头|结尾|开场白|卷首|卷末|末尾|摘要|序言|前言|引言|绪论|正文"
+    r"|尾声|楔子|附则|总则|目录|致谢|封面|封底|说明页|结论)",
+    re.IGNORECASE,
+)
+_SIMPLE: Final = str.maketrans(
+    "這個們條檔頁總結較對還沒過來開關點說讓幫麼請問嗎裡裏頭張該給話題寫讀語譯錄資訊圖節與從後會時間發現處"
+    "為單據費價錢銀險證計數報導論區別變動經驗應當聯繫誰幾種類項號參獻術業務標準認識記員學習師課講義書復複"
+    "製簡傳檢輕歷賠償範圍藥無",
+    "这个们条档页总结较对还没过来开关点说让帮么请问吗里里头张该给话题写读语译录资讯图节与从后会时间发现处"
+    "为单据费价钱银险证计数报导论区别变动经验应当联系谁几种类项号参献术业务标准认识记员学习师课讲义书复复"
+    "制简传检轻历赔偿范围药无",
+)
+
+
+def simplified(text: str) -> str:
+    """The text with traditional characters that are frequent in questions as simplified ones; none is added or lost."""
+    return text.translate(_SIMPLE)
+
+
+def other_part_in(text: str) -> Part | None:
+    """What may be a part that is named by a word of its own, such as a lecture, a table or a section on something."""
+    found = _BY_NAME.search(text)
+    return Part("chapter", words=next(filter(None, found.groups())).strip()) if found else None
+
+
 APART: Final = Part("chapter")
 """Several that no range tells without much else: all is read, so that none is left out."""
 
@@ -181,6 +230,7 @@ def part_in(text: str) -> Part | None:
     """The part that a question names by its number, or a sheet by its name; `APART` where no range tells them."""
     if found := _NAMED_SHEET.search(text):
         return Part("chapter", words=found[1] or found[2])
+    text = simplified(text)
     for of_pages in (True, False):
         if part := _english(text, of_pages=of_pages) or _chinese(text, of_pages=of_pages):
             return part
