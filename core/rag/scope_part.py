@@ -317,7 +317,7 @@ def _run(found: re.Match[str]) -> Part | None:
     each = list(_ONE_ZH.finditer(found[0]))
     while each and not each[-1]["unit"]:
         each.pop()
-    units = {_unit(one["unit"]) for one in each if one["unit"]}
+    units: set[Unit] = {_unit(one["unit"]) for one in each if one["unit"]}
     named: list[int] = []
     for one in each:
         for word in one["at"] if _IS_DIGITS.fullmatch(one["at"]) else [one["at"]]:
