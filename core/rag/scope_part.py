@@ -161,7 +161,7 @@ _RUN_ZH = re.compile(
     rf"(?:倒数)?第\s*(?:{_HAN_N})\s*{_UNIT_ZH}?(?:{_THEN_ZH}(?:倒数)?第?\s*(?:{_HAN_N})\s*{_UNIT_ZH}?)*"
     rf"|(?P<side>最后|最末|[前头末后])(?P<few>{_HAN_N})(?P<of>{_PAGE_ZH}|章|[节節](?!课)|部分|单元|[条篇](?<=最后一[条篇]))"
     rf"|(?:最后|最末|末)(?P<last>页|頁|章|节)"
-    r"|附录\s*(?P<letter>[A-Ha-h])|(?P<dotted>[A-Ha-h]|\d+(?:\.\d+)+)\s*节"
+    r"|附录\s*(?P<letter>[A-Ha-h])|(?P<dotted>[A-Ha-h]|(?<![\d.])\d{1,4}(?:\.\d{1,3})+)\s*节"
 )
 _NAMED_SHEET = re.compile(
     r"\b(?:sheet|tab|worksheet) [\"“'‘]([^\"”'’]{1,40})[\"”'’]|工作表[“\"]([^”\"]{1,40})[”\"]", re.IGNORECASE

@@ -424,7 +424,9 @@ _LISTED: Mapping[str, str] = {
         core.tools.documents: table_text
     """,
     "what scope_of, which is fed, has cut, with single blanks": """
-        core.rag.scope: understood
+        core.rag.scope: understood judged by_rules signs_in is_sure
+        core.rag.scope_part: part_in heading_in other_part_in simplified
+        core.rag.scope_weights: weighed words_in checksum
     """,
     "documents as they were read, which are bounded": """
         core.rag.tables.shape: column_names
