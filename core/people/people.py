@@ -111,9 +111,9 @@ class People:
         """Whether programs of somebody may come in, by a key or a token that was once given to them."""
         return not self.is_gone(person_id) and self.may(person_id, "own")
 
-    def is_gone(self, owner_id: str) -> bool:
+    def is_gone(self, person_id: str) -> bool:
         """Whether this is somebody whose account was deleted."""
-        return owner_id.startswith(PERSON) and owner_id not in self.store.roles
+        return person_id.startswith(PERSON) and person_id not in self.store.roles
 
     @cached_property
     def passwords(self) -> Passwords:

@@ -11,7 +11,8 @@ from starlette.routing import Route
 from core.errors import NotFoundError, ParlourError
 from core.storage.conversation_list import Place
 from webui.context import log_text, text_of
-from webui.frames import REFRESH, asking_of
+from webui.frames import asking_of
+from webui.histories import REFRESH
 from webui.panels.history import rows_html, states_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from webui import frames as module
-from webui.frames import REFRESH, Histories
+from webui import histories as module
+from webui.histories import REFRESH, Histories
 
 pytestmark = pytest.mark.anyio
 

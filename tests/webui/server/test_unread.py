@@ -9,7 +9,7 @@ import pytest
 from core.errors import StorageError
 from core.storage.database import Database
 from tests.core.stores import stores_over
-from webui.frames import REFRESH
+from webui.histories import REFRESH
 from webui.unread import UNREAD, Unread
 
 pytestmark = pytest.mark.anyio
