@@ -6,15 +6,14 @@ import asyncio
 import gzip
 import os
 import re
-import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ParlourError, extra_for
+from core.resources import step_back
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -27,7 +26,6 @@ _COMMON: Final = Path(__file__).with_name("common_passwords.txt.gz")
 _AROUND: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _REPEATED: Final = re.compile(r"(.+?)\1+")
 _LANES: Final = 4  # threads of one hash, by its recommended cost; it takes 64 MiB while it is computed
-_NICE: Final = 5  # steps: replies that are being written go before people who sign in
 
 
 def check_password(password: str, name: str = "") -> None:
@@ -74,7 +72,7 @@ class Passwords:
 
         self._hasher = hasher or PasswordHasher()
         at_once = 1 if (os.cpu_count() or 1) <= _LANES else 2
-        self._threads = ThreadPoolExecutor(at_once, "passwords", _step_back)
+        self._threads = ThreadPoolExecutor(at_once, "passwords", step_back)
         self._nobodys = ""
 
     async def hashed(self, password: str) -> str:
@@ -103,13 +101,6 @@ class Passwords:
             return self._hasher.verify(kept, password)
         except (VerificationError, InvalidHashError):
             return False
-
-
-def _step_back() -> None:
-    """Let other threads go before this one and those that argon2 begins in it, where the system knows threads."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
 
 
 def _normal(password: str) -> str:

@@ -13,6 +13,7 @@ import psutil
 
 from core.errors import DocumentError
 from core.rag.parsers import ocr
+from core.resources import step_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -24,7 +25,6 @@ MOST_THREADS: Final = 4
 """More need more memory than a reader of documents is allowed."""
 _FIRST, _FURTHER = 1_500_000_000, 500_000_000  # bytes that must be free for one page, and for each more at once
 _GROUP: Final = Path("/sys/fs/cgroup")
-_NICE: Final = 5  # of 19: who waits for a reply goes before who waits for a scan
 
 
 def threads(free: Callable[[], int] | None = None) -> int:
@@ -120,15 +120,8 @@ def scans_of(source: Source) -> Generator[ScansAhead]:
     if at_once < 2:
         yield ScansAhead(source)
         return
-    pool = ThreadPoolExecutor(at_once, "scan", initializer=_step_back)
+    pool = ThreadPoolExecutor(at_once, "scan", initializer=step_back)
     try:
         yield ScansAhead(source, pool, at_once)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _step_back() -> None:
-    """Let other threads go before this one, where the system knows threads."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
