@@ -20,6 +20,7 @@ const LEFT = 'p-left-files';
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
+const wasCalled = new WeakMap();  // what a file was called that goes by another name
 const owner = new WeakMap();    // whose draft they are of, by the file
 const handed = [];              // files that Gradio was given, and does not send up yet
 const aside = new Map();        // files of drafts that are out of sight, by conversation
@@ -58,37 +59,67 @@ async function offer(drop, input) {
   const from = at;
   try {
     const { files, hidden, isCut } = await within(drop);
-    const some = await taken(files, hidden, isCut);
+    const there = isThere();
+    const fresh = files.filter((file) => !there.has(sign(file)));
+    const { some, unread, rest } = await readable(fresh);
+    const none = fresh.length || hidden ? '' : say(files.length ? 'attach_known' : 'attach_empty');
+    const good = await taken(some, unread, [leftOut(rest, isCut), hidden ? say('attach_hidden') : ''], none);
     if (from === at) {
-      noteUntaken(files.slice(MOST));
-      hand(some, input);
+      noteUntaken(rest);
+      hand(good, input);
     }
-    else for (const file of some) setAside({ file, at: from });
+    else for (const file of good) setAside({ file, at: from });
   } finally {
     setTimeout(() => { checking -= 1; draw(); }, 0);  // Gradio begins to send them in between
   }
 }
 
-// Those of `files` that are taken; a line above the composer says why the others are not.
+// Who chooses a folder of very many files once more means the next of them, not the same ones twice.
+const sign = (file) => JSON.stringify([wasCalled.get(file) ?? file.name, file.size, file.lastModified]);
+
+function isThere() {
+  const arriving = handed.filter((file) => owner.get(file) === at);
+  return new Set([...mine([...names, ...coming]).map(({ file }) => file), ...arriving].map(sign));
+}
+
 // The model that the question will be sent to.
 function answering() {
   const now = status();
   return now && { service: now.service, model: now.model };
 }
 
-async function taken(files, hidden, isCut) {
-  const some = files.slice(0, MOST);
-  const heads = await Promise.all(some.map((file) => inBase64(file.slice(0, HEAD))));
-  const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
-  // Where nobody answers, the upload itself tells what is wrong.
-  const { said = '', later = false, refused = [], renamed = {}, noted = '' } = await request('./uploads/check', 'lost', { files: told, model: answering() });
-  const many = leftOut(files.slice(MOST), isCut);
-  const left = hidden ? say('attach_hidden') : '';
+// Where nobody answers, the upload itself tells what is wrong.
+async function judged(files, more) {
+  const heads = await Promise.all(files.map((file) => inBase64(file.slice(0, HEAD))));
+  const told = files.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
+  const answer = await request('./uploads/check', 'lost', { files: told, model: answering(), ...more });
+  return { said: '', why: [], refused: [], renamed: {}, noted: '', ...answer };
+}
+
+// As many of `files` as may be added at once. What cannot be read anyway takes no other's place: `unread` says why.
+async function readable(files) {
+  if (files.length <= MOST) return { some: files, unread: [], rest: [] };
+  const good = [];
+  const unread = [];
+  let next = 0;
+  for (; next < files.length && good.length < MOST; next += MOST) {
+    const some = files.slice(next, next + MOST);
+    const { refused, why } = await judged(some, { alone: true });
+    unread.push(...why);
+    good.push(...some.filter((_, index) => !refused.includes(index)));
+  }
+  return { some: good.slice(0, MOST), unread, rest: [...good.slice(MOST), ...files.slice(next)] };
+}
+
+// Those of `files` that are taken; a line above the composer says why the others are not, with what is `left` out, or
+// that there are `none`.
+async function taken(files, unread, left, none) {
+  const { said, later, refused, renamed, noted } = await judged(files, { also: unread });
   const unsent = said && waitNoMore() ? say('attach_unsent') : '';
-  const out = [said, many, left, unsent].filter(Boolean);
-  refuse([...out, noted].filter(Boolean).join('\n'), { calm: !out.length, later });
-  noteNames(some, renamed);
-  return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
+  const out = [said, ...left, unsent].filter(Boolean);
+  refuse([...out, noted, none].filter(Boolean).join('\n'), { calm: !out.length, later });
+  noteNames(files, renamed);
+  return files.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
 
 // That more was dropped than can be added, with the number of the rest and its names, or the first of them.
@@ -123,7 +154,12 @@ function forgetUntaken() {
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
-const called = (file, [name, type] = []) => (name ? new File([file], name, { type, lastModified: file.lastModified }) : file);
+function called(file, [name, type] = []) {
+  if (!name) return file;
+  const other = new File([file], name, { type, lastModified: file.lastModified });
+  wasCalled.set(other, file.name);
+  return other;
+}
 
 // Stays until it is closed or a question is sent, the next one where files may be added later: what was left out is not
 // overlooked.

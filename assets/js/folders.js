@@ -1,6 +1,6 @@
 // What was dropped or chosen, folders with all that lies in them.
 
-const LOOKED_AT = 2000; // files and folders of one drop
+const LOOKED_AT = 2000; // files and folders of one drop, where no more is said
 
 // Whether a folder can be chosen here: a telephone's browser has nothing to choose one with.
 export const canChooseFolder = () => 'webkitdirectory' in HTMLInputElement.prototype;
@@ -21,24 +21,25 @@ export function dropOf(data) {
   return isWhole || entries.every((entry) => entry.isFile) ? { files: [...(data?.files ?? [])], entries: [] } : { files: [], entries };
 }
 
-// The files of a drop, in the order of their names; those of folders that are hidden are left out, and counted.
-export async function within({ files, entries, folder = [] }) {
+// The files of a drop, in the order of their names; those of folders that are hidden are left out, and counted. `most` is how
+// many files and folders are looked at.
+export async function within({ files, entries, folder = [] }, most = LOOKED_AT) {
   const shown = folder.filter((file) => !isHidden(file)).sort((one, other) => one.webkitRelativePath.localeCompare(other.webkitRelativePath));
   const found = files.map((file) => ({ file, around: [] }));
-  for (const file of shown.slice(0, LOOKED_AT)) found.push({ file, around: file.webkitRelativePath.split('/').slice(1, -1) });
-  const waiting = entries.map((entry) => ({ entry, around: [] }));
+  for (const file of shown.slice(0, most)) found.push({ file, around: file.webkitRelativePath.split('/').slice(1, -1) });
+  let waiting = entries.map((entry) => ({ entry, around: [] }));
   const meant = entries.length === 1 ? entries[0] : null;
   let hidden = folder.length - shown.length;
-  for (let looked = 0; waiting.length && looked < LOOKED_AT; looked += 1) {
+  for (let looked = 0; waiting.length && looked < most; looked += 1) {
     const { entry, around } = waiting.shift();
     if (!entries.includes(entry) && entry.name.startsWith('.')) hidden += 1;
     else if (!entry.isDirectory) found.push({ file: await fileOf(entry), around });
     else {
       const inside = entry === meant ? [] : [...around, entry.name];
-      waiting.unshift(...(await membersOf(entry)).map((member) => ({ entry: member, around: inside })));
+      waiting = [...(await membersOf(entry, most)).map((member) => ({ entry: member, around: inside })), ...waiting];
     }
   }
-  return { files: apart(found.filter(({ file }) => file)), hidden, isCut: waiting.length > 0 || shown.length > LOOKED_AT };
+  return { files: apart(found.filter(({ file }) => file)), hidden, isCut: waiting.length > 0 || shown.length > most };
 }
 
 // Files of one name are told apart by the folders around them, `readme (north-cellar).md`; the one that was meant is around
@@ -57,12 +58,12 @@ function apart(found) {
 const isHidden = (file) => file.webkitRelativePath.split('/').slice(1).some((part) => part.startsWith('.'));
 
 // A browser gives a hundred at a time. What cannot be read is left out.
-async function membersOf(folder) {
+async function membersOf(folder, most) {
   const reader = folder.createReader();
   const members = [];
   for (;;) {
     const some = await new Promise((done) => reader.readEntries(done, () => done([])));
-    if (!some.length || members.length >= LOOKED_AT) break;
+    if (!some.length || members.length >= most) break;
     members.push(...some);
   }
   return members.sort((one, other) => one.name.localeCompare(other.name));

@@ -4,8 +4,8 @@ import { question } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { chooseFolder, dropOf, within } from './folders.js';
 import { lend } from './lending.js';
-import { sent } from './libraries_sending.js';
-import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
+import { forgetLost, lost, sent } from './libraries_sending.js';
+import { changeDocumentRow, changeShelfRow, closing, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
 import { make } from './models_form.js';
 import { drawer, evidence } from './places.js';
 import { request as requested } from './request.js';
@@ -19,6 +19,7 @@ const BELIEVED = 3000; // and until a switch shows what the server says, whateve
 
 let open = null;
 let listening = false;
+let sending = null;    // { file, library }: those on their way, whether the dialog is open or not
 
 const request = (what, body) => requested(`./libraries/${what}`, 'libraries_failed', body);
 
@@ -47,7 +48,6 @@ class Dialog {
     this.meant = null;   // what was switched, until the server says so too
     this.timer = 0;
     this.going = new Set();  // acts that are not answered yet
-    this.sending = null;
     this.shown = used().join(' ');
     this.parts = parts();
     const { element, back, close, list, making, rename, remove, share, use, add, addFolder, files, filter, trying } = this.parts;
@@ -60,7 +60,7 @@ class Dialog {
     share.addEventListener('click', () => lend('library', this.data.opened.id, this.data.opened.name, '', () => share.focus()));
     use.addEventListener('change', () => this.use());
     add.addEventListener('click', () => files.click());
-    addFolder.addEventListener('click', () => chooseFolder(async (folder) => this.take((await within(folder)).files)));
+    addFolder.addEventListener('click', () => chooseFolder((folder) => this.takeFolder(folder)));
     files.addEventListener('change', () => { this.take([...files.files]); files.value = ''; });
     filter.addEventListener('input', () => this.draw());
     trying.addEventListener('submit', (event) => { event.preventDefault(); this.try(); });
@@ -105,8 +105,8 @@ class Dialog {
       this.parts.section.inert = false;
       return this.plan();
     }
-    if (this.parts.told.textContent === say('libraries_loading')) this.tell();
     this.taken(answer);
+    if (this.parts.told.textContent === say('libraries_loading')) this.tell();
   }
 
   // The same act pressed twice is one; what was changed shows in the page too. Only the newest answer is shown: another
@@ -203,8 +203,20 @@ class Dialog {
     return [['again', say(one.stopped ? 'libraries_rest' : 'libraries_again', { name }), () => this.run('again', body)], take];
   }
 
+  // Where nothing else is to be said, what was not sent before the page was left. What went wrong stays until it is
+  // put away, or something else is said.
   tell(kind = '', said = '') {
-    this.parts.told.replaceChildren(...(said ? [shape(kind), make('span', { textContent: said })] : []));
+    const unsent = said ? '' : this.unsent();
+    const shown = said || unsent;
+    const isBad = kind === 'bad' || unsent;
+    const close = isBad ? closing(() => { if (unsent) forgetLost(); this.tell(); }) : '';
+    this.parts.told.replaceChildren(...(shown ? [shape(isBad ? 'bad' : kind), make('span', { textContent: shown }), close] : []));
+  }
+
+  unsent() {
+    const counts = lost();
+    const some = this.data.libraries.filter(({ id }) => counts.has(id)).map(({ id, name }) => [counts.get(id), name]);
+    return some.map(([n, name]) => say(n === 1 ? 'libraries_lost_one' : 'libraries_lost', { n, name })).join('\n');
   }
 
   // Whether the keyboard may be put elsewhere: it is nowhere, on what is gone, or still where it was before.
@@ -284,14 +296,23 @@ class Dialog {
 
   async take(files, library = this.data.opened?.writes === false ? '' : this.data.opened?.id) {
     if (!files.length || !library) return;
+    forgetLost(library);
     const more = files.map((file) => ({ file, library }));
-    if (this.sending) { this.sending.push(...more); return; }
-    this.sending = more;
-    await sent(this.sending, this.data.limit, {
-      tell: (kind, said) => { if (open === this) this.tell(kind, said); },
-      taken: (answer, where) => { if (open === this) this.arrived(answer, where); },
+    if (sending) { sending.push(...more); return; }
+    sending = more;
+    await sent(sending, this.data.limit, {
+      tell: (kind, said) => open?.tell(kind, said),
+      taken: (answer, where) => open?.arrived(answer, where),
     });
-    this.sending = null;
+    sending = null;
+  }
+
+  // Of any size. It goes to the library that was open when it was chosen.
+  async takeFolder(drop) {
+    const library = this.data.opened?.id;
+    const { files } = await within(drop, Infinity);
+    if (files.length) this.take(files, library);
+    else this.tell('bad', say('attach_empty'));
   }
 
   // A file, in the library that is open or in another one.
@@ -308,7 +329,7 @@ class Dialog {
     event.dataTransfer.dropEffect = over ? 'copy' : 'none';
     const leaves = event.type === 'drop' || event.type === 'dragleave' && !this.parts.element.contains(event.relatedTarget);
     this.parts.section.classList.toggle('p-over', Boolean(over) && !leaves);
-    if (event.type === 'drop' && over) within(dropOf(event.dataTransfer)).then(({ files }) => this.take(files));
+    if (event.type === 'drop' && over) this.takeFolder(dropOf(event.dataTransfer));
   }
 
   remove({ name }, body) {

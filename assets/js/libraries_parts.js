@@ -9,6 +9,13 @@ const field = (id, label) => make('input', { id, maxLength: 2000, attributes: { 
 
 export const shape = (kind) => make('span', { className: `p-st p-${kind}`, attributes: { 'aria-hidden': 'true' } });
 
+// Puts away what is told.
+export function closing(done) {
+  const cross = icon('p-close', say('close'));
+  cross.addEventListener('click', done);
+  return cross;
+}
+
 export function parts() {
   const back = icon('p-back', say('libraries_back'));
   const close = icon('p-close', say('close'));

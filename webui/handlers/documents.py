@@ -14,6 +14,7 @@ from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, T
 from webui.context import json_body, log_text, text_of
 from webui.panels.libraries import found_data, libraries_data, library_data, listed_data
 from webui.render.documents import held_as
+from webui.render.refused import refusal_data
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
@@ -277,7 +278,9 @@ class LibraryRoutes:
             status, wait = _status_of(error)
             # The dialog sends such a file again by itself, as soon as some of those before it are read.
             again = {"again": wait["retry-after"]} if error.words_key == "reading_full" else {}
-            return JSONResponse({"failed": words.error(error), **again}, status, headers={**_PRIVATE, **wait})
+            why = {"why": refusal_data(error)} if "name" in error.details else {}  # of a file, told beside others
+            told = {"failed": words.error(error), **why, **again}
+            return JSONResponse(told, status, headers={**_PRIVATE, **wait})
         except Exception:
             _log.exception("The dialog about libraries asked for something, and it failed.")
             return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)

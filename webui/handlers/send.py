@@ -21,7 +21,7 @@ from core.storage.files import media_type_of_head
 from core.workspace.levels import Level
 from webui.context import json_body, text_of
 from webui.handlers.queue import queue_up
-from webui.render.refused import refusal_text
+from webui.render.refused import refusal_data, refusal_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +80,7 @@ _LEFT_OUT = "reading_left_out"
 _MOST_FILES = 40
 _LARGEST = 2**53 - 1  # bytes of a file: the largest whole number that JavaScript has
 _LARGEST_REQUEST = _MOST_FILES * (HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
+_ALL_NAMED = 10  # files of one reason, each by its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +108,19 @@ class AttachingRoutes:
     async def check(self, request: Request) -> Response:
         """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
 
-        `model` (`{"service", "model"}`) is the one that the page will ask; without it the owner's usual one.
-        Answers `{"refused": [index, …], "said": sentences, "later": whether some may be added later}`, and of what is
-        no document, whatever its name says, by which name it is to be sent: `{"renamed": {index: [name, media type]},
-        "noted": sentences}`.
+        `model` (`{"service", "model"}`) is the one that the page will ask; without it the owner's usual one. With
+        `"alone": true` each file is judged by itself, whatever room there is for all of them. `also` are refusals that
+        the page was told before, as `why` has them: the sentences speak of these, too.
+        Answers `{"refused": [index, …], "why": [{"key", "details"}, …], "said": sentences, "later": whether some may be
+        added later}`, and of what is no document, whatever its name says, by which name it is to be sent:
+        `{"renamed": {index: [name, media type]}, "noted": sentences}`.
         """
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
         asked = await json_body(request, _LARGEST_REQUEST) or {}
         files, model = _offered(asked), ModelName.read(asked.get("model"))
+        alone, also = asked.get("alone") is True, _refusals(asked.get("also"))
         words = self._words(request.headers.get("accept-language", ""))
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
@@ -127,8 +131,9 @@ class AttachingRoutes:
         async with self._engine.workspaces.open(owner) as workspace:
             for index, offered in enumerate(files):
                 file = replace(offered, name=true_name(offered.name, offered.media_type, offered.head))
-                error = await self._advice(workspace, file, before, model)
-                error = error or await _no_turn(workspace, [*taken, file])
+                error = await self._advice(workspace, file, model)
+                error = error or (None if alone else await _no_room(workspace, file, before))
+                error = error or (None if alone else await _no_turn(workspace, [*taken, file]))
                 if error is not None:
                     refused[index] = error
                     if file.name != offered.name:  # else nobody would know which file is meant
@@ -138,10 +143,12 @@ class AttachingRoutes:
                 taken.append(file)
                 if file.name != offered.name:
                     renamed[index] = file.name
+        together = refusal_text([*also, *refused.values()], words, named=_ALL_NAMED)
         return JSONResponse(
             {
                 "refused": list(refused),
-                "said": "\n".join([*meant, *filter(None, [refusal_text(list(refused.values()), words)])]),
+                "why": [refusal_data(one) for one in refused.values()],
+                "said": "\n".join([*meant, *filter(None, [together])]),
                 "later": any(error.words_key == _LEFT_OUT for error in refused.values()),
                 "renamed": {index: [name, files[index].media_type] for index, name in renamed.items()},
                 "noted": "\n".join(
@@ -151,17 +158,14 @@ class AttachingRoutes:
             headers=_PRIVATE,
         )
 
-    async def _advice(
-        self, workspace: Workspace, file: _Offered, before: int, model: ModelName | None
-    ) -> ParlourError | None:
+    async def _advice(self, workspace: Workspace, file: _Offered, model: ModelName | None) -> ParlourError | None:
         """Why a file would be refused, asked of what decides when its bytes are there.
 
         Size and kind are decided as it arrives (`Uploads.receive`), the model when it is sent (`_ask`), and the room
-        in the transaction that stores it (`FileStore.put`).
+        in the transaction that stores it (`FileStore.put`), of which `_no_room` speaks.
         """
         error = self._uploads.refusal(file.name, file.size, file.head)
-        error = error or next(iter(await workspace.unsupported_files([file], model)), None)
-        return error or await _no_room(workspace, file, before)
+        return error or next(iter(await workspace.unsupported_files([file], model)), None)
 
 
 async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaError | None:
@@ -188,6 +192,18 @@ async def _no_turn(workspace: Workspace, files: Sequence[_Offered]) -> TooManyRe
 def _by_content(key: str, name: str, really: str, words: Words) -> str:
     promised, kind = (PurePosixPath(one).suffix.removeprefix(".").upper() for one in (name, really))
     return words(key, name=name, promised=promised, really=kind)
+
+
+def _refusals(given: object) -> list[dict[str, Any]]:
+    """What the page was told before of files that are refused; anything else in it is passed over."""
+    told: list[dict[str, Any]] = []
+    for one in cast("list[object]", given) if isinstance(given, list) else []:
+        error = cast("dict[str, object]", one) if isinstance(one, dict) else {}
+        details = error.get("details")
+        if isinstance(details, dict):
+            values = {name: text_of(value) for name, value in cast("dict[str, object]", details).items()}
+            told.append({"key": text_of(error.get("key")), "details": values})
+    return told
 
 
 def _offered(given: dict[str, Any]) -> list[_Offered] | None:

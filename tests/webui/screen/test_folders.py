@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ Show: TypeAlias = Callable[..., Page]
 # a real folder.
 DROP = """(element, tree) => {
     const fileOf = (name, text) => ({
-        name, isFile: true, isDirectory: false, file: (done) => done(new File([text], name)),
+        name, isFile: true, isDirectory: false, file: (done) => done(new File([text], name, { lastModified: 1 })),
     });
     const folderOf = (name, inside) => ({
         name, isFile: false, isDirectory: true,
@@ -138,3 +139,51 @@ def test_a_folder_is_chosen_from_the_palette_too(page: Page, tmp_path: Path) -> 
     chosen.value.set_files(tmp_path / "notes")
     expect(page.locator("#composer .p-chip")).to_have_text(["c.txtTXT", "b.txtTXT"])
     expect(page.locator(".p-left-out")).to_have_text("Hidden files in the folder were left out.")
+
+
+def test_a_folder_that_is_chosen_again_adds_its_next_files_and_none_twice(page: Page) -> None:
+    for many in (40, 50, 50):
+        drop(page, {"many": {f"{number:03}.txt": "x" for number in range(50)}})
+        expect(page.locator("#composer .p-chip .p-icon")).to_have_count(many)
+    expect(page.locator(".p-left-out")).to_have_text("These files are attached already.")
+    names = page.locator("#composer .p-chip .p-name").all_text_contents()
+    assert sorted(names) == [f"{number:03}.txt" for number in range(50)]
+
+
+def test_a_file_that_was_given_another_name_is_not_added_twice(page: Page, tmp_path: Path) -> None:
+    renamed = {"refused": [], "said": "", "renamed": {"0": ["a.docx", ""]}, "noted": "Read as DOCX."}
+    page.route("**/uploads/check", lambda route: route.fulfill(json=renamed), times=1)
+    (tmp_path / "a.txt").write_text("x", encoding="utf-8")
+    for _ in range(2):
+        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "a.txt")
+        expect(page.locator("#composer .p-chip .p-icon")).to_have_count(1)
+    expect(page.locator(".p-left-out")).to_have_text("These files are attached already.")
+
+
+def test_files_that_cannot_be_read_take_the_place_of_none_that_can(page: Page) -> None:
+    told: list[dict[str, Any]] = []
+
+    def checked(route: Route) -> None:
+        asked = json.loads(route.request.post_data or "")
+        names = [one["name"] for one in asked["files"]]
+        refused = [index for index, name in enumerate(names) if name.endswith(".bin")]
+        why = [{"key": "document_unsupported", "details": {"name": names[index]}} for index in refused]
+        told.append({"names": names, "also": asked.get("also"), "alone": asked.get("alone")})
+        many = len(refused) + len(asked.get("also", []))
+        route.fulfill(json={"refused": refused, "why": why, "said": f"{many} cannot be read." if many else ""})
+
+    page.route("**/uploads/check", checked)
+    unread = {f"a{number:02}.bin": "x" for number in range(60)}
+    drop(page, {"many": {**unread, **{f"b{number:02}.txt": "x" for number in range(50)}}})
+    expect(page.locator("#composer .p-chip")).to_have_count(40)
+    names = ", ".join(f"b{number:02}.txt" for number in range(40, 50))
+    more = f"Up to 40 files can be added at once; add the other 10 after these: {names}"
+    expect(page.locator(".p-left-out")).to_have_text(f"60 cannot be read.{more}")
+    assert [(len(one["names"]), one["alone"]) for one in told] == [(40, True), (40, True), (30, True), (40, None)]
+    assert told[-1]["names"] == [f"b{number:02}.txt" for number in range(40)]
+    assert [one["details"]["name"] for one in told[-1]["also"]] == sorted(unread)
+
+
+def test_of_a_folder_without_files_a_line_says_so(page: Page) -> None:
+    drop(page, {"nothing": {"inside": {}}})
+    expect(page.locator(".p-left-out")).to_have_text("There are no files in this folder.")

@@ -1,11 +1,12 @@
-"""Files on their way into a library wait by themselves where as many are to be read as may, and no one is left out."""
+"""Files on their way into a library: they wait where as many are to be read as may, and none is lost without a word."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Dialog, Locator, Page, Route, expect
 
 OPENED: dict[str, Any] = {"id": "one", "name": "Papers", "documents": [], "own": True, "shared": ""}
 STATE: dict[str, Any] = {"libraries": [], "opened": OPENED, "limit": 50}
@@ -71,3 +72,123 @@ def test_a_file_whose_library_is_gone_while_it_waits_is_named_as_refused_and_the
     expect(dialog.get_by_role("status").last).to_contain_text("It is gone.")
     expect(dialog.get_by_role("status").last).to_contain_text("1 ")
     assert [next(n for n in "01" if f"Lamp {n}." in one) for one in tries] == ["0", "1"]
+
+
+LISTED: dict[str, Any] = {"libraries": [{"id": "one", "name": "Papers", "said": "empty", "reading": False}]}
+
+
+def opened(page: Page) -> Locator:
+    """The dialog, with the library in it."""
+    page.route("**/libraries/state*", lambda route: route.fulfill(json={**STATE, **LISTED}))
+    page.locator("#history [data-do=libraries]").click()
+    dialog = page.locator(".p-libraries")
+    expect(dialog.get_by_role("heading", name="Papers")).to_be_visible()
+    return dialog
+
+
+def add(dialog: Locator, *names: str) -> None:
+    given = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in names]
+    dialog.locator("input[type=file]").first.set_input_files(given)  # type: ignore[arg-type] - plain dicts are taken
+
+
+def test_a_page_that_is_left_while_files_are_sent_is_asked_about_and_says_afterwards_how_many_were_not(
+    show: Callable[..., Page],
+) -> None:
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    def take(route: Route) -> None:  # the others are on their way for ever
+        if "0.md" in (route.request.post_data or ""):
+            route.fulfill(json={**STATE, **LISTED, "fresh": 1, "known": 0})
+
+    page = show("answered")
+    page.on("dialog", leave)
+    page.route("**/libraries/one/files", take)
+    dialog = opened(page)
+    add(dialog, "0.md", "1.md", "2.md", "3.md")
+    told = dialog.locator(".p-told")
+    expect(told).to_contain_text("1.md")
+    page.reload()
+    assert asked == ["beforeunload"]
+    dialog = opened(page)
+    expect(told).to_contain_text("3 files were not sent to “Papers” before the page was left. Add them again")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    opened(page)
+    expect(told).to_contain_text("3 files were not sent")
+    told.get_by_role("button", name="Close").click()
+    expect(told).to_be_empty()
+    page.reload()
+    dialog = opened(page)
+    expect(told).to_be_empty()
+    assert asked == ["beforeunload"], "nothing was on its way any more"
+
+
+def test_a_library_that_gets_files_again_says_no_more_that_some_were_not_sent(show: Callable[..., Page]) -> None:
+    page = show("answered")
+    page.route("**/libraries/one/files", lambda route: route.fulfill(json={**STATE, **LISTED, "fresh": 1, "known": 0}))
+    page.evaluate("sessionStorage.setItem('p-left-libraries', JSON.stringify([['one', 1], ['gone', 4]]))")
+    dialog = opened(page)
+    expect(dialog.locator(".p-told")).to_have_text(
+        "1 file was not sent to “Papers” before the page was left. Add it again."
+    )
+    add(dialog, "a.md")
+    expect(dialog.locator(".p-told")).to_contain_text("1 file added")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    opened(page)
+    expect(dialog.locator(".p-told")).to_be_empty()
+
+
+def test_what_is_sent_goes_on_where_the_dialog_is_closed_and_opened_again(show: Callable[..., Page]) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page = show("answered")
+    page.route("**/libraries/one/files", hold)
+    dialog = opened(page)
+    add(dialog, "a.md", "b.md")
+    expect(dialog.locator(".p-told")).to_contain_text("a.md")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    opened(page)
+    add(dialog, "c.md")
+    for number, name in enumerate(("b.md", "c.md", "3 files added")):
+        held[number].fulfill(json={**STATE, **LISTED, "fresh": 1, "known": 0})
+        expect(dialog.locator(".p-told")).to_contain_text(name)
+    assert len(held) == 3
+
+
+def test_files_that_are_refused_are_told_of_together_and_leave_the_fields_to_be_used(show: Callable[..., Page]) -> None:
+    asked: list[Any] = []
+
+    refused: list[Route] = []
+
+    def refuse(route: Route) -> None:
+        number = len(refused)
+        refused.append(route)
+        why = {"key": "document_unsupported", "details": {"name": f"{number}.bin"}}
+        route.fulfill(json={"failed": f"Parlour cannot read {number}.bin. It reads PDF.", "why": why})
+
+    def check(route: Route) -> None:
+        asked.append(json.loads(route.request.post_data or ""))
+        route.fulfill(json={"refused": [], "said": "Parlour cannot read 0.bin and others. " + "It reads PDF. " * 300})
+
+    page = show("answered", width=1280, height=800)
+    page.route("**/libraries/one/files", refuse)
+    page.route("**/uploads/check", check)
+    dialog = opened(page)
+    add(dialog, *(f"{number}.bin" for number in range(20)))
+    told = dialog.locator(".p-told")
+    expect(told).to_contain_text("Parlour cannot read 0.bin and others.")
+    assert [one["details"]["name"] for one in asked[0]["also"]] == [f"{number}.bin" for number in range(20)]
+    assert len(asked) == 1
+    dialog.locator("#p-libraries-new").fill("Another")
+    dialog.get_by_role("button", name="Create").click(trial=True)
+    told.get_by_role("button", name="Close").click()
+    expect(told).to_be_empty()

@@ -213,3 +213,28 @@ def test_several_that_are_empty_are_empty() -> None:
     errors = [DocumentError("", key="document_empty", name=name) for name in ("empty.pdf", "empty.txt")]
     assert refusal_text(errors, Words("en")).startswith("empty.pdf, empty.txt are empty. Check")
     assert refusal_text(errors, Words("zh")).startswith("empty.pdf、empty.txt 里都没有内容。")
+
+
+def test_of_very_many_files_of_one_reason_the_first_are_named_and_the_others_counted(page: RawPage) -> None:
+    files = [described(f"{number:02}.exe", PROGRAM) for number in range(11)]
+    answer = check(page, {"files": files}).json()
+    assert answer["said"].startswith("Parlour cannot read 00.exe, 01.exe, 02.exe, 03.exe, 04.exe, and 6 more.")
+    ten = check(page, {"files": files[:10]}).json()["said"]
+    assert ten.startswith("Parlour cannot read 00.exe, ")
+    assert "09.exe." in ten
+
+
+def test_refusals_of_several_requests_are_told_in_one_sentence(page: RawPage) -> None:
+    first = check(page, {"files": [described("a.exe", PROGRAM)], "alone": True}).json()
+    second = check(page, {"files": [described("b.exe", PROGRAM), described("c.txt", b"")], "also": first["why"]}).json()
+    assert second["refused"] == [0, 1]
+    assert second["said"].startswith("Parlour cannot read a.exe, b.exe. It reads PDF,")
+    assert len(second["why"]) == 2
+    together = check(page, {"files": [], "also": [*first["why"], *second["why"]]}).json()["said"]
+    assert together == second["said"]
+
+
+@pytest.mark.parametrize("also", [1, [1], [{"key": 1}], [{"key": "upload_too_large", "details": 1}]])
+def test_what_was_never_a_refusal_is_not_told(page: RawPage, also: Any) -> None:
+    answer = check(page, {"files": [described("b.txt", b"A lamp.")], "also": also})
+    assert (answer.status_code, answer.json()["said"]) == (200, "")

@@ -155,6 +155,16 @@ async def test_where_nothing_waits_what_one_question_has_too_many_of_is_named_an
     assert Words.of(lang).error(refused.value) == TOO_MANY[lang]
 
 
+async def test_judged_alone_a_file_is_not_refused_for_those_beside_it(house: Tabs) -> None:
+    files = [
+        {"name": name, "size": 2, "head": b64encode(data).decode()}
+        for name, data in (("a.txt", b"A."), ("b.bin", b"\0\1"))
+    ]
+    async with page(house, "en") as client:
+        answer = (await client.post("/uploads/check", json={"files": files, "alone": True})).json()
+    assert answer["refused"] == [1]
+
+
 async def test_a_question_that_is_sent_all_the_same_leaves_no_conversation_and_no_file(house: Tabs) -> None:
     upload = house.desk.uploads.folder / "lamp.txt"
     house.desk.uploads.folder.mkdir(parents=True, exist_ok=True)
