@@ -49,6 +49,7 @@ class Engine:
         settings: Where things live and which model answers.
         model: A model to use instead of the one that the settings name.
         program: A program's own agents, who answer in place of Parlour's assistant, with the model of the first.
+        waits: The weights of a built-in model are fetched and loaded once somebody asks, not at the start.
     """
 
     stores: Stores
@@ -61,7 +62,12 @@ class Engine:
     demonstrations: Demonstrations
 
     def __init__(
-        self, settings: Settings, *, model: BaseChatModel | None = None, program: Program | None = None
+        self,
+        settings: Settings,
+        *,
+        model: BaseChatModel | None = None,
+        program: Program | None = None,
+        waits: bool = False,
     ) -> None:
         self.settings = settings
         self.program = program
@@ -70,7 +76,7 @@ class Engine:
         self.readiness.checks["descriptors"] = descriptors_check
         self.readiness.checks["disk"] = partial(disk_check, settings.home)
         model = model if program is None else program.model
-        self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
+        self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness, waits=waits)
         self._open = AsyncExitStack()
         self.limits = limits_of(settings.redis_address)
 

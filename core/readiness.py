@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,6 +36,10 @@ class Part:
     remedy_key: str = ""
     details: dict[str, Any] | None = None
     answered: bool = False
+
+
+WAITS: Final = "model_waits"
+"""The note that a model counts as ready, whose weights are fetched and loaded once somebody asks."""
 
 
 class Readiness:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from core.readiness import WAITS
 from webui.words import Words
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Terminal:
         model = readiness["model"]
         if model.state == "loading" and model.total:
             self._progress(model)
-        elif model.state == "ready":
+        elif model.state == "ready" and WAITS not in readiness.notes:
             self._once(f"model {model.label}", f"{_named(model.label)} is {_state(model)}.")
             if self._buried:
                 self._buried = False

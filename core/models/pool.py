@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from core.bridge.pool import BoundedDict
@@ -15,6 +15,7 @@ from core.bridge.watchdog import untimed
 from core.errors import ParlourError, SettingsError
 from core.llm.local_files import BUILT_IN
 from core.models.model_name import UNSAID, Abilities, ModelName
+from core.readiness import WAITS
 from core.settings import NO_KEY
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ class ModelLoader:
         readiness: Is told.
         label: What to call the model before it is made.
         room: Awaited before a model of this process is loaded: memory that is being freed is free by then.
+        waits: Weights are neither fetched nor loaded before somebody wants the model.
     """
 
     def __init__(
@@ -188,12 +190,17 @@ class ModelLoader:
         label: str = "",
         *,
         room: Callable[[], Awaitable[object]] | None = None,
+        waits: bool = False,
     ) -> None:
         self.model: BaseChatModel | None = None
         self._make = make
         self._readiness = readiness
         self._label = label
         self._room = room
+        self.wanted = asyncio.Event()
+        """Whether somebody waits for the model, or it is to be there before anybody does."""
+        if not waits:
+            self.wanted.set()
         self._users = 0
         self._when_unused: Callable[[ModelLoader], None] | None = None
         self._task: asyncio.Task[BaseChatModel] | None = None
@@ -252,6 +259,7 @@ class ModelLoader:
         Raises:
             ParlourError: It cannot be had; the key names the remedy.
         """
+        self.wanted.set()
         self.start()
         task = self._task
         if task is None:
@@ -310,7 +318,13 @@ class ModelLoader:
             self.model = await asyncio.to_thread(self._make)
         model = self.model
         built_in = model.in_process and model.model_type == BUILT_IN
-        self._readiness.mark("model", "loading", label=model.label, in_process=model.in_process, built_in=built_in)
+        known: dict[str, Any] = {"label": model.label, "in_process": model.in_process, "built_in": built_in}
+        if built_in and not self.wanted.is_set():
+            self._readiness.note(WAITS, {"label": model.label})
+            self._readiness.mark("model", "ready", **known)
+            await self.wanted.wait()
+            self._readiness.notes.pop(WAITS)
+        self._readiness.mark("model", "loading", **known)
         if model.in_process and self._room is not None:
             await self._room()
         loop = asyncio.get_running_loop()

@@ -155,7 +155,9 @@ class Services:
         The first word of a first question comes sooner then. It can be left out, and cancelled at any moment.
         """
         try:
-            model = await self.models.pool.default.loader.ready()
+            loader = self.models.pool.default.loader
+            await loader.wanted.wait()  # nothing is fetched for this alone
+            model = await loader.ready()
             if model.in_process and model.small:
                 await self.agents.read_ahead(model)
         except ParlourError as error:

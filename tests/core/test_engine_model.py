@@ -11,6 +11,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ModelUnavailableError, SettingsError
+from core.llm.local_files import BUILT_IN
 from core.llm.request import Progress
 from core.models.default_model import default_model
 from core.settings import Settings
@@ -127,3 +128,30 @@ async def test_what_names_no_model_is_told_with_its_variable_what_was_typed_and_
     with pytest.raises(SettingsError) as caught:
         default_model(Settings.load(home=tmp_path / "home", **cast("Any", variables)))
     assert named.format("").replace("  ", " ") in str(caught.value)
+
+
+async def test_a_built_in_model_that_waits_is_fetched_when_somebody_asks_and_not_before(tmp_path: Path) -> None:
+    fetched: list[str] = []
+
+    class BuiltIn(ScriptedModel):
+        model_type = BUILT_IN
+        in_process = True
+
+        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+            del progress
+            fetched.append("weights")
+
+    async with Engine(Settings.load(home=tmp_path / "home"), model=BuiltIn("Here I am."), waits=True) as engine:
+        ahead = asyncio.create_task(engine.services.read_ahead())
+        await becomes(engine, lambda: engine.readiness["model"].state == "ready")
+        assert (fetched, [*engine.readiness.notes]) == ([], ["model_waits"])
+        assert not ahead.done()
+        await (await model_of(engine, "alice")).loader.ready()
+        assert (fetched, [*engine.readiness.notes]) == (["weights"], [])
+        await ahead
+
+
+async def test_only_a_model_that_would_be_fetched_waits(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel("Hello."), waits=True) as engine:
+        await becomes(engine, lambda: engine.readiness["model"].state == "ready")
+        assert engine.readiness.notes == {}

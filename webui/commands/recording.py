@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from core.engine import Engine
     from core.importing.recording import Recording
     from core.settings import Settings
     from webui.words import Words
@@ -97,9 +98,16 @@ def demo(arguments: Sequence[str]) -> int:
         settings = Read.load(host=given.host, port=given.port, home=given.home, demos=(str(file),))
         bring_back(settings)
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
-        return serve(settings, settings.signing_secret(), sock, query={"demo": file.stem})
+        return serve(settings, settings.signing_secret(), sock, _waiting, query={"demo": file.stem})
     except ParlourError as error:
         sys.stderr.write(f"parlour: {sentence(error, words)}\n")
         return 1
     except KeyboardInterrupt:
         return 0
+
+
+def _waiting(settings: Settings) -> Engine:
+    """Whoever only watches downloads nothing."""
+    from core.engine import Engine as Made
+
+    return Made(settings, waits=True)

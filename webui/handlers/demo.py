@@ -57,6 +57,7 @@ async def _take(desk: Desk, view: View, asked: Asked) -> None:
     turns = watched.player.tape.turns_at(watched.player.position)
     async with desk.workspace(view) as workspace:
         fresh = await desk.engine.demonstrations.take_over(watched.demonstration, turns, workspace)
+        (await workspace.models.chosen()).loader.wanted.set()  # a question comes next
     view.show(fresh)
     desk.views.changed(view.owner, None)
 
