@@ -76,7 +76,9 @@ class Engine:
         self.readiness.checks["descriptors"] = descriptors_check
         self.readiness.checks["disk"] = partial(disk_check, settings.home)
         model = model if program is None else program.model
-        self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness, waits=waits)
+        self._loader = ModelLoader(
+            (lambda: model) if model is not None else self._make_model, self.readiness, waits=waits
+        )
         self._open = AsyncExitStack()
         self.limits = limits_of(settings.redis_address)
 

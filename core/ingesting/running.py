@@ -82,6 +82,7 @@ class Run:
         self._source, self._library, self._ledger, self._reader = source, library, ledger, reader
         self._told = told
         self.tally = Tally()
+        self._documents: set[str] = set()  # that this run took in
 
     async def go(self, *, passing_failed: bool = False) -> Tally:
         """Take in all that is missing; cancelled, what was begun is undone and what is whole stays.
@@ -129,8 +130,13 @@ class Run:
         noted: dict[str, Any] = {}
         trouble: ParlourError | None = None
         try:
-            noted = {"document_id": await self._reader.read(item)}
-            self.tally.read += 1
+            document = await self._reader.read(item)
+            noted = {"document_id": document}
+            if document in self._documents:  # the same bytes as another file
+                self.tally.known += 1
+            else:
+                self._documents.add(document)
+                self.tally.read += 1
         except (DocumentError, NotFoundError) as error:
             trouble = error
         if trouble is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.errors import NotFoundError
+from core.errors import NotFoundError, SettingsError
 from core.people.groups import Groups
 from core.people.names import name_key
 from core.people.people import People
@@ -47,6 +48,7 @@ def users(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--export", type=Path, metavar="FILE", help="with delete: first write their conversations into a ZIP, for them"
     )
+    parser.add_argument("--yes", action="store_true", help="with delete: do not ask, as in a script")
     return on_data_folder(parser, arguments, _users, _wrong_of_users)
 
 
@@ -119,10 +121,26 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
         if given.do == "role":
             await people.set_role(None, person.id, given.role or "")
             return [words("users.role", name=person.name, role=words(f"role.{given.role}"))]
+        if not given.yes and not await asyncio.to_thread(_is_meant, person.name, words):
+            return [words("users.kept")]
         if given.export is not None:
             await _export(settings, person, given.export, words)
         await people.remove(None, person.id)
         return [words("users.deleted", name=person.name)]
+
+
+def _is_meant(name: str, words: Words) -> bool:
+    """Whether somebody at the terminal types the name of whom to delete. Raises SettingsError where nobody is there."""
+    if not sys.stdin.isatty():
+        raise SettingsError(
+            f"The account of {name}, and all that is theirs, is deleted for good.",
+            hint="Add --yes if that is meant.",
+            key="users_unasked",
+            name=name,
+        )
+    sys.stderr.write(words("users.ask_delete", name=name) + " ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() == name
 
 
 def _groups(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.errors import ParlourError
+from core.errors import ParlourError, StorageError
 from core.languages import LANGS
 from webui.commands.command_line import Parser, add_language, id_argument, on_data_folder, sentence, words_for
 from webui.commands.owners import add_owner
@@ -42,11 +42,19 @@ def record(arguments: Sequence[str]) -> int:
         "--say", action="append", default=[], metavar="TEXT", help="stands beside the next step, in order"
     )
     parser.add_argument("--speaks", choices=LANGS, help="the language that is spoken in it (that of messages)")
+    parser.add_argument("--force", action="store_true", help="write over the file, if there is one")
     add_owner(parser, "whose conversation it is")
     return on_data_folder(parser, [id_argument(one) for one in arguments], _record)
 
 
 def _record(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    if given.file.exists() and not given.force:
+        raise StorageError(
+            f"{given.file} is there already.",
+            hint="Choose another name, or add --force to write over it.",
+            key="record_exists",
+            file=str(given.file),
+        )
     recording = asyncio.run(_recorded(given, settings, words))
     lines = list(recording.lines())
     given.out = given.file

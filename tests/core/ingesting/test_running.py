@@ -109,6 +109,20 @@ async def test_a_few_files_are_on_their_way_however_many_there_are(mine: OwnerSt
     assert (tally.known, tally.read, again.begun) == (MANY - 1, 1, ["7.md"])
 
 
+async def test_files_with_the_same_bytes_are_taken_in_once(mine: OwnerStores) -> None:
+    class Alike(Counting):
+        at_once = 1
+        first = ""
+
+        async def read(self, item: Item) -> str:
+            self.first = self.first or await super().read(item)
+            return self.first
+
+    library, source = await mine.libraries.create("Numbers"), Numbers(3)
+    tally = await Run(source, library, mine.ingested, Alike(mine, library, source), heard).go()
+    assert tally == Tally(found=3, read=1, known=2, failed=0)
+
+
 async def test_where_nothing_can_be_kept_any_more_it_ends_and_goes_on_from_there(mine: OwnerStores) -> None:
     library, source = await mine.libraries.create("Numbers"), Numbers(60)
     reader = Counting(mine, library, source)

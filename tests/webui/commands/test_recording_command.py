@@ -21,6 +21,19 @@ def test_a_conversation_is_recorded_with_what_is_said_of_it(tmp_path: Path, caps
     assert read.about.made == read.messages[0]["created_at"]
 
 
+def test_a_file_that_is_there_is_written_over_only_where_that_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk, home = kept(tmp_path), ["--home", str(tmp_path), "--lang", "en"]
+    tour = tmp_path / "tour.jsonl"
+    tour.write_text("mine", "utf-8")
+    assert main(["record", talk, str(tour), *home]) == 1
+    assert capsys.readouterr().err.startswith(f"parlour: {tour} is there already. Choose another name, or add --force")
+    assert tour.read_text("utf-8") == "mine"
+    assert main(["record", talk, str(tour), "--force", *home]) == 0
+    assert read_recording(tour).about.title == "A trip"
+
+
 def test_what_cannot_be_recorded_or_played_is_said_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

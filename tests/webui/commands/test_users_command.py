@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -28,8 +29,15 @@ async def joins(home: Path, token: str, name: str) -> str:
         await database.aclose()
 
 
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_people_are_invited_listed_changed_helped_and_deleted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = ["--home", str(tmp_path), "--lang", "en"]
 
@@ -53,6 +61,13 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
     assert "There must be an owner" in said("users", "role", "jan", "guest", code=1)
     assert "There is no person 'nobody'" in said("users", "reset", "nobody", code=1)
     kept = tmp_path / "mara.zip"
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert "Add --yes if that is meant." in said("users", "delete", "mara", code=1)
+    for typed in ("", "yes"):
+        monkeypatch.setattr("sys.stdin", Terminal(f"{typed}\n"))
+        assert said("users", "delete", "mara") == "Nothing was deleted.\n"
+    assert "Mara" in said("users", "list")
+    monkeypatch.setattr("sys.stdin", Terminal("Mara\n"))
     assert "deleted" in said("users", "delete", "mara", "--export", str(kept))
     assert zipfile.ZipFile(kept).namelist()
     assert "Mara" not in said("users", "list")
