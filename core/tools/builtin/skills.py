@@ -350,11 +350,17 @@ class RunSkill(_OverSkills):
         """Run it.
 
         Raises:
-            BadArgumentsError: There is no such skill, it has no such script, or all its files are larger than 20 MB.
+            BadArgumentsError: An argument is none of these, there is no such skill, it has no such script, or all its
+                files are larger than 20 MB.
             ToolError: There is no sandbox here, or all kernels are busy.
         """
         del kwargs
         arguments = self._verify_json_format_args(params)
+        takes = [*self._parameters()["properties"]]
+        unknown = next((one for one in arguments if one not in takes), None)
+        if unknown is not None:
+            said = f"{self.name} takes no {unknown!r}, but {', '.join(takes)}."
+            raise BadArgumentsError(said, field=unknown)
         skill, script = self._skill(arguments), str(arguments["script"])
         known = await asyncio.to_thread(_scripts, skill)
         if script not in known:

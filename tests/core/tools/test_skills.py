@@ -86,6 +86,9 @@ async def test_only_its_own_scripts_are_run(tmp_path: Path):
     for script in ("fields.md", "../x.py", "scripts/none.py"):
         with pytest.raises(BadArgumentsError, match=r"It has: scripts/fill\.py, scripts/helper\.py"):
             await RunSkill({"folder": tmp_path}).call({"name": "forms", "script": script})
+    misnamed = {"name": "forms", "script": "scripts/fill.py", "args": ["a"]}
+    with pytest.raises(BadArgumentsError, match="takes no 'args', but name, script, arguments"):
+        await RunSkill({"folder": tmp_path}).call(misnamed)
 
 
 @pytest.mark.parametrize(
