@@ -7,7 +7,7 @@ import { tell } from './keeping.js';
 import { openLibraries } from './libraries.js';
 import { write } from './mentions.js';
 import { request } from './request.js';
-import { onChange } from './state.js';
+import { onChange, status } from './state.js';
 import { say } from './words.js';
 
 const LARGEST = 1024 * 1024;  // bytes of an agent's file
@@ -18,6 +18,7 @@ const change = (what, more = {}) => ask({ do: 'steer', change: what, ...more });
 let waiting = 0;
 let unsaved = null;  // what was typed and is not kept yet
 let place = { of: null, top: 0 };
+let missed = '';     // what was said of a persona that is not shared any more
 let first = false;   // a first persona is to be written, once the panel is there
 
 function keep({ quiet = true } = {}) {
@@ -26,6 +27,21 @@ function keep({ quiet = true } = {}) {
   const { field, text } = unsaved;
   unsaved = null;
   change({ instructions: text }, { quiet, ...about(field) });
+  if (quiet) recount(field, text);
+}
+
+// What the instructions take in each message, once they rest; of those of a folder nothing is said.
+async function recount(field, text) {
+  const head = field.closest('section').querySelector('h3 small');
+  const sum = panel()?.querySelector('.p-sum output');
+  const { conversation, service, model, chosen } = status() ?? {};
+  if (!head || !sum || field.dataset.folder) return;
+  const { folder = '' } = chosen ? JSON.parse(chosen) : {};
+  const { tokens } = await request('./steering/tokens', 'steer_uncounted', { conversation, folder, model: { service, model }, text });
+  if (tokens === undefined || field.value !== text || !field.isConnected) return;
+  head.textContent = say('steer_tokens', { n: tokens.toLocaleString('en') });
+  sum.dataset.told = tokens;
+  count();
 }
 
 // Where its switches were changed elsewhere, such as by the meter.
@@ -138,7 +154,9 @@ function named(event) {
   if (!event.target.matches?.('#page .p-name-form')) return;
   event.preventDefault();
   const name = event.target.querySelector('input').value.trim();
-  if (name) { ask({ do: 'persona-save', name }); keepFocus('#page .p-persona'); }
+  if (!name) return hint('persona_unnamed');
+  ask({ do: 'persona-save', name });
+  keepFocus('#page .p-persona');
 }
 
 function prompted(event) {
@@ -241,6 +259,17 @@ function stay() {
   if (button && button.getAttribute('aria-expanded') !== open) button.setAttribute('aria-expanded', open);
 }
 
+// What was taken back says so where it is noticed, and an open panel shows it no longer.
+function miss() {
+  const chip = document.querySelector('#toolbar .p-tap-persona');
+  const gone = chip?.dataset.gone ?? '';
+  if (!chip || gone === missed) return;
+  missed = gone;
+  if (!gone) return;
+  remark(gone);
+  drawAnew();
+}
+
 export function start() {
   addEventListener('input', typed, true);
   addEventListener('change', settled, true);
@@ -250,4 +279,5 @@ export function start() {
   document.addEventListener('scroll', ({ target }) => { if (target === place.of) place.top = target.scrollTop; }, true);
   onChange(stay);
   onChange(begin);
+  onChange(miss);
 }

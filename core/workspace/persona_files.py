@@ -15,12 +15,13 @@ from core.llm.parameters import PLAIN
 from core.models.model_name import INSTALLED, ModelName
 from core.tools.catalog import TOOL_REGISTRY
 from core.workspace.levels import Level, checked_change, checked_parameters, mapping_of
-from core.workspace.personas import Persona, checked_name, checked_sign, checked_starters
+from core.workspace.personas import Persona, checked_name, checked_sign, checked_starters, first_sign
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 _TOLD: Final = ("name", "description", "system_message", "instruction", "prompt", "llm", "llm_config", "persona")
+_READ: Final = frozenset({*_TOLD, "agents", "extra_generate_cfg", "model", "tools", "function_list", "$schema"})
 _ANY: Final = "*"  # the service of a model that a file names without one
 _SERVER: Final = "mcp:"
 
@@ -42,11 +43,18 @@ class AtHome:
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """What a persona names that its new owner has not, by name."""
+    """What a persona names that its new owner has not, by name, and what of its file a persona has no place for.
+
+    Args:
+        tools: Those that are not Parlour's own.
+        fields: Those of the file that were passed over.
+    """
 
     libraries: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 def persona_file(persona: Persona, libraries: Mapping[str, str] | None = None) -> str:
@@ -104,7 +112,7 @@ def persona_from(text: str, name: str) -> Persona:
     config = AgentConfig.of({one: value for one, value in told.items() if value is not None})
     called, section = config.name or PurePath(name).stem, config.persona
     parameters, tools, libraries = _parameters(config), _tools(given), ()
-    sign, starters, model = called.strip()[:1], (), _model(given)
+    sign, starters, model = first_sign(called), (), _model(given)
     if section is not None:
         sign = checked_sign(section.sign) if section.sign is not None else sign
         starters = checked_starters(section.starters)
@@ -114,6 +122,19 @@ def persona_from(text: str, name: str) -> Persona:
         tools, libraries = tools | checked["tools"], checked["libraries"]
     level = Level(_instructions(config) or None, parameters, tools, libraries)
     return Persona("", checked_name(called), sign, level, starters, model)
+
+
+def passed_over(text: str, name: str) -> Lacks:
+    """The tools and fields of an agent's file of which nothing came into its persona. Raises ConfigError.
+
+    Args:
+        text: As of `persona_from`.
+        name: As of `persona_from`.
+    """
+    given = read_text(text, name)
+    names = {one.name for one in TOOL_REGISTRY.on_page()}
+    tools = dict.fromkeys(one for one in _named_tools(given) if one not in names)
+    return Lacks(tools=tuple(tools), fields=tuple(one for one in given if one not in _READ))
 
 
 def at_home(persona: Persona, here: AtHome) -> tuple[Persona, Lacks]:
@@ -176,12 +197,18 @@ def _parameters(config: AgentConfig) -> dict[str, Any]:
 def _tools(given: Mapping[str, Any]) -> dict[str, bool]:
     """Parlour's own tools that it names."""
     names = {one.name for one in TOOL_REGISTRY.on_page()}
-    found: dict[str, bool] = {}
+    return {name: True for name in _named_tools(given) if name in names}
+
+
+def _named_tools(given: Mapping[str, Any]) -> list[str]:
+    """The tools that a file names, and what stands in the place of a name where there is none, such as `mcpServers`."""
+    found: list[str] = []
     for place in ("tools", "function_list"):
         listed = given.get(place)
         for one in cast("Sequence[object]", listed) if isinstance(listed, list) else ():
             section = mapping_of(one)
             name = one if isinstance(one, str) else section.get("tool_name") or section.get("name")
-            if isinstance(name, str) and name in names:
-                found[name] = True
+            name = name or next(iter(section), None)
+            if isinstance(name, str):
+                found.append(name)
     return found

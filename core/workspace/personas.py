@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_PERSONAS: Final = 100
 MOST_STARTERS: Final = 8
 LONGEST_NAME: Final = 60
+LONGEST_SIGN: Final = 16  # code points of one letter or symbol: a family takes seven, a flag of a region as many
 _LONGEST_STARTER: Final = 500
 
 
@@ -151,10 +152,23 @@ def checked_name(given: object) -> str:
 
 
 def checked_sign(given: object) -> str:
-    """Its sign as it is kept: one or two letters, or a symbol; what is longer is cut. Raises SettingsError."""
+    """Its sign as it is kept: one or two letters or symbols, each whole; more is cut. Raises SettingsError."""
     if not isinstance(given, str):
         raise SettingsError("A sign is a letter or two.", hint="Type one.", key="steering_value", name="sign")
-    return plain_line(clean(given), "").strip()[:2]
+    return "".join(_signs(given)[:2])
+
+
+def first_sign(name: str) -> str:
+    """The sign of a persona that has none of its own: what its name begins with."""
+    return "".join(_signs(name)[:1])
+
+
+def _signs(text: str) -> list[str]:
+    """What a reader sees as one letter or symbol each, such as a flag; what no screen could hold is cut."""
+    import regex
+
+    found: list[str] = regex.findall(r"\X", plain_line(clean(text[:_LONGEST_STARTER]), "").strip())
+    return [one[:LONGEST_SIGN] for one in found]
 
 
 def checked_starters(given: object) -> tuple[str, ...]:

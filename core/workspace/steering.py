@@ -117,6 +117,7 @@ class Steering:
         own: Of itself alone.
         temporary: Whether it goes by itself: no notes are read into it or kept from it.
         passages_only: Whether its documents are searched, though all of them would fit.
+        gone: The name of a persona that was chosen for it and is not lent any more; "" where there is none.
     """
 
     owner: Level = field(default_factory=Level)
@@ -125,6 +126,7 @@ class Steering:
     own: Level = field(default_factory=Level)
     temporary: bool = False
     passages_only: bool = False
+    gone: str = ""
 
     @property
     def instructions(self) -> str:
@@ -290,14 +292,16 @@ class OwnerSteering:
         if folder_id is not None:
             with suppress(NotFoundError):
                 folder = Level.of((await self._stores.folders.get(folder_id)).settings)
-        persona = Persona.of(kept.get(PERSONA))
+        persona, gone = Persona.of(kept.get(PERSONA)), ""
         if persona is not None:
             try:
                 persona = await self.persona(persona.id)
             except NotFoundError:  # deleted: it goes on as it was chosen; one that was lent is gone
-                persona = None if persona.lent else persona
+                persona, gone = (None, persona.name) if persona.lent else (persona, "")
         temporary, passages_only = kept.get(TEMPORARY) is True, Saved.of(kept).passages
-        return Steering(above, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
+        return Steering(
+            above, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only, gone=gone
+        )
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:

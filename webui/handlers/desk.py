@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr
@@ -58,7 +59,10 @@ def toast(words: Words, error: ParlourError | dict[str, Any]) -> None:
     What holds for hours stays until it is closed: whoever looked away would press Send again and see nothing.
     """
     key = error.words_key if isinstance(error, ParlourError) else str(error.get("key", ""))
-    cast("Any", gr).Warning(words.error(error), duration=None if key.startswith("quota_") else _SECONDS)
+    # Gradio takes it for markup, and what is quoted there, such as a file's text, is none.
+    cast("Any", gr).Warning(
+        escape(words.error(error), quote=False), duration=None if key.startswith("quota_") else _SECONDS
+    )
 
 
 def untouched() -> Any:

@@ -15,10 +15,10 @@ from core.export.exporting import attachment, file_name
 from core.llm.tokens import counter_for
 from core.models.model_name import MODEL, ModelName
 from core.workspace.levels import Level, changed
-from core.workspace.personas import Persona
+from core.workspace.personas import Persona, first_sign
 from core.workspace.prompts import Prompt
 from core.workspace.usable import WEB, usable
-from webui.context import text_of
+from webui.context import json_body, text_of
 from webui.handlers.desk import toast
 from webui.panels.steering import Shown, folder_html, steering_html
 
@@ -40,6 +40,8 @@ Asked = dict[str, Any]
 _PRIVATE = {"cache-control": "no-store"}
 HERE = "steering"
 FOLDER = "folder:"
+_MOST_NAMED = 10  # of what an imported file has and a persona has not
+_LONGEST_NAMED = 60
 
 
 async def opened(desk: Desk, view: View, asked: Asked) -> None:
@@ -133,7 +135,7 @@ async def _kept(workspace: Workspace, view: View, steering: Steering, level: Lev
     """The persona of that name, of the owner's own."""
     personas = workspace.steering.personas
     before = next((one for one in await personas.list() if steering.persona and one.id == steering.persona.id), None)
-    fresh = Persona("", name, name.strip()[:1], level, before.starters if before is not None else ())
+    fresh = Persona("", name, first_sign(name), level, before.starters if before is not None else ())
     again = before is not None and before.name == name.strip()  # under the same name it is changed
     written = replace(before, level=level) if again and before is not None else fresh
     return await personas.save(replace(written, model=await _model(workspace, view)))
@@ -156,9 +158,11 @@ async def import_persona(desk: Desk, view: View, asked: Asked) -> None:
 
     What it names that the owner has not is said.
     """
-    from core.workspace.persona_files import at_home, persona_from  # brings what agents' files are checked with
+    from core.workspace.persona_files import at_home, passed_over, persona_from  # brings what checks agents' files
 
-    found = await asyncio.to_thread(persona_from, text_of(asked.get("text")), text_of(asked.get("name")))
+    text, name = text_of(asked.get("text")), text_of(asked.get("name"))
+    found = await asyncio.to_thread(persona_from, text, name)
+    left = await asyncio.to_thread(passed_over, text, name)
     async with desk.workspace(view) as workspace:
         persona, lacks = at_home(found, await _at_home(workspace, found.model))
         kept = await workspace.steering.personas.save(persona)
@@ -167,6 +171,8 @@ async def import_persona(desk: Desk, view: View, asked: Asked) -> None:
         *(view.words("steer.lacks_library", name=one) for one in lacks.libraries),
         *(view.words("steer.lacks_model", name=one) for one in lacks.models),
         *(view.words("steer.lacks_server", name=one) for one in lacks.servers),
+        *(view.words("steer.lacks_tool", name=one) for one in left.tools[:_MOST_NAMED]),
+        *(view.words("steer.lacks_field", name=one[:_LONGEST_NAMED]) for one in left.fields[:_MOST_NAMED]),
     ]
     if what:
         toast(view.words, {"key": "persona_lacks", "details": {"what": view.words("lang.comma").join(what)}})
@@ -223,16 +229,17 @@ async def delete_prompt(desk: Desk, view: View, asked: Asked) -> None:
 
 
 class SteeringRoutes:
-    """`GET /steering/prompts`, and `GET /steering/personas/{id}`, each for the owner of the request."""
+    """`GET /steering/prompts`, `POST /steering/tokens` and `GET /steering/personas/{id}`, for the request's owner."""
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
         self._words = context.words
 
     def table(self) -> list[BaseRoute]:
-        """Both of them."""
+        """All of them."""
         return [
             Route("/steering/prompts", self.prompts, methods=["GET"]),
+            Route("/steering/tokens", self.tokens, methods=["POST"]),
             Route("/steering/personas/{persona_id}", self.file, methods=["GET"]),
         ]
 
@@ -244,6 +251,31 @@ class SteeringRoutes:
         async with self._engine.workspaces.open(owner) as workspace:
             found = await workspace.steering.prompts.list()
         return JSONResponse({"prompts": [{"name": one.name, "text": one.text} for one in found]}, headers=_PRIVATE)
+
+    async def tokens(self, request: Request) -> Response:
+        """`{"tokens"}` of all instructions where a conversation's own are `text`, as the panel counts them.
+
+        Asked with `{"conversation", "folder", "model", "text"}`; `folder` is the one that a new conversation begins in.
+        """
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        asked, words = await json_body(request) or {}, self._words(request.headers.get("accept-language", ""))
+        conversation, folder = text_of(asked.get("conversation")), text_of(asked.get("folder")) or None
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                kept: Mapping[str, Any] = {}
+                if conversation:
+                    record, kept = await workspace.stores.conversations.with_settings(conversation)
+                    folder = record.folder_id
+                kept = changed(kept, {"instructions": text_of(asked.get("text"))})
+                told = (await workspace.steering.of_draft(kept, folder)).told(words.spoken)
+                model = (await workspace.models.chosen(ModelName.read(asked.get("model")))).loader.model
+        except ParlourError as error:
+            status = 404 if isinstance(error, NotFoundError) else 400
+            return JSONResponse({"failed": words.error(error)}, status, _PRIVATE)
+        counter = (model.counter if model is not None else None) or counter_for("")
+        return JSONResponse({"tokens": counter.count(told) if told else 0}, headers=_PRIVATE)
 
     async def file(self, request: Request) -> Response:
         """A persona as the file of an agent."""

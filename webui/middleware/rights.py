@@ -64,7 +64,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             *_below("conversations", "list/parts list/rows list/ids export {conversation_id}/export"),
             *_below("conversations", "{conversation_id}/queue/take {conversation_id}/answers/{message_id}"),
             *_below("preferences", "page language change delete"),
-            *_below("steering", "prompts personas/{persona_id}"),
+            *_below("steering", "prompts tokens personas/{persona_id}"),
             *_below("calls", "given text item"),
             *_below("models", "choices star unstar"),
             *_below("tools", "state mode patterns take_back switch lent change_note delete_note services/state"),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from core.reading.libraries import checked_name
 from core.toolbox.toolbox import CODE, SKILL
 from core.workspace.levels import DOCUMENTS, LONGEST
-from core.workspace.personas import LONGEST_NAME
+from core.workspace.personas import LONGEST_NAME, LONGEST_SIGN
 from core.workspace.prompts import LONGEST_NAME as PROMPT_NAME
 from core.workspace.prompts import LONGEST_TEXT
 from webui.render.markup import escaped, exact
@@ -140,8 +140,10 @@ def _option(persona: Persona) -> str:
 
 def _persona(shown: Shown, words: Words) -> str:
     steering, chosen = shown.steering, shown.steering.persona
-    known = [*shown.personas, *([chosen] if chosen and all(one.id != chosen.id for one in shown.personas) else [])]
-    options = [("", words("steer.no_persona")), *((one.id, _option(one)) for one in known)]
+    is_kept = chosen is None or any(one.id == chosen.id for one in shown.personas)
+    options = [("", words("steer.no_persona")), *((one.id, _option(one)) for one in shown.personas)]
+    if chosen is not None and not is_kept:  # the conversation goes on as it was
+        options.append((chosen.id, words("steer.deleted", name=_option(chosen))))
     current = chosen.id if chosen is not None else ""
     listed = "".join(
         f'<option value="{escaped(value)}"{" selected" if value == current else ""}>{escaped(name)}</option>'
@@ -154,7 +156,7 @@ def _persona(shown: Shown, words: Words) -> str:
         f"{_lend(shown, chosen, words)}"
         f'<button type="button" class="p-quiet p-forget" data-do="persona-forget" data-id="{escaped(current)}" '
         f'title="{escaped(words("steer.delete", name=chosen.name))}">{escaped(words("steer.forget"))}</button>'
-        if chosen is not None and not chosen.lent and any(one.id == current for one in shown.personas)
+        if chosen is not None and not chosen.lent and is_kept
         else ""
     )
     take = (
@@ -163,10 +165,14 @@ def _persona(shown: Shown, words: Words) -> str:
     )
     return (
         f"<section><h3>{title}<small>{escaped(words('steer.tokens', n=f'{shown.told:,}'))}</small></h3>"
-        f'<select class="p-persona" aria-label="{title}">{listed}</select>'
-        f"{_area(steering.instructions, words('steer.hint'), words)}"
+        f'<select class="p-persona" aria-label="{title}">{listed}</select>{_gone(steering.gone, words)}'
+        f"{_area(steering.instructions, words('steer.hint'), words, persona=chosen.name if chosen else '')}"
         f'<div class="p-files">{take}{remove}</div>{_details(chosen, shown.model, words) if remove else ""}</section>'
     )
+
+
+def _gone(name: str, words: Words) -> str:
+    return f'<p class="p-refused">{escaped(words("steer.gone", name=name))}</p>' if name else ""
 
 
 def _lend(shown: Shown, persona: Persona, words: Words) -> str:
@@ -196,8 +202,9 @@ def _details(persona: Persona | None, here: ModelName | None, words: Words) -> s
     sign, starters = escaped(words("steer.sign")), escaped(words("steer.starters"))
     return (
         f'<details><summary>{escaped(words("steer.details"))}</summary><form class="p-prompt p-about-persona" '
-        f'data-id="{escaped(persona.id)}"><input maxlength="2" value="{escaped(persona.sign)}" aria-label="{sign}" '
-        f'placeholder="{sign}" autocomplete="off"><textarea rows="3" aria-label="{starters}" placeholder="{starters}" '
+        f'data-id="{escaped(persona.id)}"><input maxlength="{2 * LONGEST_SIGN}" value="{escaped(persona.sign)}" '
+        f'aria-label="{sign}" placeholder="{sign}" autocomplete="off">'
+        f'<textarea rows="3" aria-label="{starters}" placeholder="{starters}" '
         f'dir="auto">{exact(chr(10).join(persona.starters))}</textarea>'
         f'<label class="p-of-persona"><span>{model}</span><select>{models}</select></label><div class="p-row">'
         f'<button class="p-button">{escaped(words("steer.keep"))}</button></div></form></details>'
@@ -210,12 +217,14 @@ def _model(name: ModelName | None, words: Words) -> str:
     return " · ".join(part for part in (name.model, name.service) if part) or words("steer.installed_model")
 
 
-def _area(text: str, hint: str, words: Words, *, folder: str = "") -> str:
+def _area(text: str, hint: str, words: Words, *, folder: str = "", persona: str = "") -> str:
+    """The instructions. Those of a persona are changed for the conversation alone."""
+    kept = words("steer.kept_here", name=persona) if persona else words("steer.kept")
     place = f' data-folder="{escaped(folder)}"' if folder else ""
     return (
         f'<textarea class="p-told" rows="4" maxlength="{LONGEST}" dir="auto" placeholder="{escaped(hint)}" '
         f'aria-label="{escaped(words("steer.instructions"))}"{place}>{exact(text)}</textarea>'
-        f'<p class="p-note">{escaped(words("steer.kept"))}</p>'
+        f'<p class="p-note">{escaped(kept)}</p>'
     )
 
 

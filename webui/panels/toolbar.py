@@ -25,6 +25,7 @@ class Switched:
     Args:
         code: `None` where no code can be run.
         persona: The name of the one that is used; "" for none.
+        gone: The name of a persona that is not lent any more, without which the conversation goes on.
         personas: Those that can be chosen: id, name and whether it is this one.
         shelves: The libraries that can be: id and name.
         documents: The names of the conversation's own documents, which `@` offers.
@@ -35,6 +36,7 @@ class Switched:
     web: bool = False
     code: bool | None = None
     persona: str = ""
+    gone: str = ""
     personas: tuple[tuple[str, str, bool], ...] = ()
     shelves: tuple[tuple[str, str], ...] = ()
     documents: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ async def switched(
         web=bool(on.intersection(WEB)),
         code=CODE in on if workspace.tools.interpreter().make is not None else None,
         persona=chosen.name if chosen is not None else "",
+        gone=found.gone,
         personas=tuple((one.id, one.name, chosen is not None and one.id == chosen.id) for one in personas),
         shelves=tuple((one.id, one.name) for one in (*await workspace.libraries.list(), *lent)),
         documents=tuple(dict.fromkeys(one.name for one in documents)),
@@ -75,6 +78,8 @@ def toolbar_html(given: Switched, libraries: Sequence[NamedLibrary], words: Word
     names = libraries[0].name if len(libraries) == 1 else words("bar.libraries_many", n=len(libraries))
     shelf = escaped(names if libraries else words("bar.libraries"))
     persona = escaped(given.persona or words("bar.persona"))
+    gone = words("steer.gone", name=given.gone) if given.gone else ""
+    lost = f' data-gone="{exact(gone)}"' if gone else ""
     used = {one.id for one in libraries}
     code = _switch("code", words("bar.code"), on=given.code) if given.code is not None else ""
     return (
@@ -83,7 +88,8 @@ def toolbar_html(given: Switched, libraries: Sequence[NamedLibrary], words: Word
         f'<button type="button" class="p-tap p-tap-libraries" data-do="bar-libraries" aria-haspopup="menu" '
         f'data-on="{_said(bool(libraries))}" title="{shelf}"><span dir="auto">{shelf}</span></button>'
         f'<button type="button" class="p-tap p-tap-persona" data-do="bar-persona" aria-haspopup="menu" '
-        f'data-on="{_said(bool(given.persona))}" title="{persona}"><span dir="auto">{persona}</span></button>'
+        f'data-on="{_said(bool(given.persona))}"{lost} '
+        f'title="{escaped(gone) or persona}"><span dir="auto">{persona}</span></button>'
         f"{_offered('p-bar-libraries', ((one, name, one in used) for one, name in given.shelves))}"
         f"{_offered('p-bar-personas', given.personas)}"
         f"{_offered('p-bar-documents', (('', name, True) for name in given.documents))}</div>"
@@ -99,7 +105,8 @@ def _offered(name: str, rows: Iterable[tuple[str, str, bool]]) -> str:
 def starters_html(questions: Sequence[str], kind: str = "p-starters") -> str:
     """Markup for `#starters`: questions that a press puts into the composer, a persona's or those after a reply."""
     rows = (
-        f'<button type="button" class="p-starter" data-do="begin-with" data-text="{exact(text)}" dir="auto">'
+        f'<button type="button" class="p-starter" data-do="begin-with" data-text="{exact(text)}" '
+        f'title="{escaped(text)}" dir="auto">'
         f'<span class="p-text">{escaped(text)}</span></button>'
         for text in questions
     )

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from core.storage.base import DocumentRecord, NamedLibrary
 from core.testing.scripted_model import Reply, ScriptedModel
 from core.workspace.levels import Level
 from core.workspace.personas import Persona
+from webui.panels.toolbar import switched, toolbar_html
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 
@@ -217,8 +220,13 @@ async def test_a_persona_that_is_lent_steers_and_its_words_stay_with_who_made_it
     assert await group.asked(group.jan, talk, "Hello!") == "complete"
     assert "poet" not in group.told()
     async with group.engine.workspaces.open(group.jan) as jan:
+        assert (await jan.steering.of(talk)).gone == "Pirate"
+        chips = await switched(jan, await jan.conversations.settings(talk), None, ())
+        assert "The persona “Pirate” is not shared with you any more" in unescape(toolbar_html(chips, (), Words("en")))
         with pytest.raises(NotFoundError):
             await jan.steering.choose(talk, kept.id)
+        await jan.steering.choose(talk, "")
+        assert (await jan.steering.of(talk)).gone == ""
 
 
 async def test_a_model_that_is_lent_is_asked_by_the_key_of_the_house_which_nobody_sees(group: Group) -> None:

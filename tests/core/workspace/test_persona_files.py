@@ -15,7 +15,7 @@ from core.errors import SettingsError
 from core.models.model_name import INSTALLED, ModelName
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.levels import Level
-from core.workspace.persona_files import AtHome, Lacks, at_home, persona_file, persona_from
+from core.workspace.persona_files import AtHome, Lacks, at_home, passed_over, persona_file, persona_from
 from core.workspace.personas import Persona
 from tests.tries import tries
 
@@ -126,6 +126,20 @@ def test_a_file_is_never_led_to_another_one(tmp_path: Path) -> None:
         f"name: A\nfiles: ['{secret}']\ntools: [{{name: x, openapi: '{secret}'}}, no_such]\n", "a.yaml"
     )
     assert found.level == Level()
+
+
+def test_the_tools_and_fields_of_a_file_that_no_persona_has_are_named() -> None:
+    text = """
+name: A
+temprature: 0.3
+files: [a.pdf]
+tools: [calculator, no_such, {mcpServers: {}}, {name: x, openapi: a.yaml}]
+persona: {sign: A}
+"""
+    left = passed_over(text, "a.yaml")
+    assert (left.tools, left.fields) == (("no_such", "mcpServers", "x"), ("temprature", "files"))
+    whole = Persona("", "Poet", "¶", Level("Rhyme.", {"temperature": 0.3}, {"calculator": True}), ("A haiku?",))
+    assert passed_over(persona_file(whole), "a.yaml") == Lacks()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from core.errors import NotFoundError, SettingsError
 from core.storage.database import Database
 from core.storage.stores import OwnerStores
 from core.workspace.levels import LONGEST, Level, changed
-from core.workspace.personas import MOST_PERSONAS, Persona
+from core.workspace.personas import LONGEST_SIGN, MOST_PERSONAS, Persona, checked_sign, first_sign
 from core.workspace.steering import OwnerSteering, Steering
 from tests.core.stores import stores_over
 
@@ -222,6 +222,26 @@ async def test_two_personas_of_one_name_one_without_and_one_too_many_are_refused
         await personas.save(Persona("", "One more"))
     assert caught.value.words_key == "persona_many"
     assert (await personas.save(Persona(kept.id, "Archivist"))).id == kept.id  # one that is there can still be changed
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("🏴‍☠️", "🏴‍☠️"),
+        ("👩🏽‍🚀🇩🇪x", "👩🏽‍🚀🇩🇪"),
+        ("e\u0301a\u0300x", "e\u0301a\u0300"),
+        ("§", "§"),
+        ("Lib", "Li"),
+        ("", ""),
+    ],
+)
+def test_a_sign_is_one_or_two_letters_or_symbols_each_of_them_whole(given: str, kept: str) -> None:
+    assert checked_sign(given) == kept
+
+
+def test_what_would_pile_up_as_one_letter_is_cut_and_a_name_begins_with_a_whole_one() -> None:
+    assert len(checked_sign("a" + "\u0301" * 400)) == LONGEST_SIGN
+    assert first_sign("👩🏽‍🚀 Pilot") == "👩🏽‍🚀"
 
 
 async def test_what_is_no_persona_among_those_kept_is_passed_over(stores: OwnerStores) -> None:

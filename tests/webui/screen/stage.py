@@ -202,7 +202,7 @@ def _ready(label: str = "Small 0.5B, built in") -> Readiness:
 
 SCENES["filed"] = lambda: ([], {})  # a list with folders, and more to choose from
 # A conversation that uses a library and a persona; an empty room, with a persona that has questions of its own.
-SCENES |= {"steered": _answered, "starting": lambda: ([], {})}
+SCENES |= {"steered": _answered, "starting": lambda: ([], {}), "starting long": lambda: ([], {})}
 SCENES["long-line"] = _answered  # a long title, a library and a long name of a model, all in the line above
 LONG_TITLE = "Notes on the deductible of the household insurance"
 LONG_MODEL = "Qwen2.5-Coder 14B Instruct, built in"
@@ -279,6 +279,7 @@ class Stage:
         app.add_api_route("/preferences/page", self._settings)
         app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
         app.add_api_route("/steering/prompts", lambda: {"prompts": self.prompts})
+        app.add_api_route("/steering/tokens", lambda: {"tokens": 7}, methods=["POST"])
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -375,7 +376,8 @@ class Stage:
         note = temporary_html(words, empty=not thread) if passing else ""
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
         bar = "" if cast else steering_scenes.bar(words, used=scene == "steered")
-        begin = steering_scenes.starters() if scene == "starting" else ""
+        begins = scene.startswith("starting")
+        begin = steering_scenes.starters(long=scene.endswith("long")) if begins else ""
         return chat, top, status, history, begin, ask_html(asking, words), queue, note, "", bar, ""
 
     def _ask(self, message: str, request: gr.Request) -> str:

@@ -93,10 +93,13 @@ def bar(words: Words, *, used: bool) -> str:
         return toolbar_html(Switched(code=True), (), words)
     personas = (("p1", "Librarian", True), ("p2", "Poet", False))
     shelves = tuple((one.id, one.name) for one in SHELVES)
-    given = Switched(False, True, "Librarian", personas, shelves, documents=("otsl <i>tables.pdf",))
+    given = Switched(False, True, "Librarian", "", personas, shelves, documents=("otsl <i>tables.pdf",))
     return toolbar_html(given, SHELVES[:1], words)
 
 
-def starters() -> str:
+LONG_STARTER = "long " * 100
+
+
+def starters(*, long: bool = False) -> str:
     """A persona's questions to begin with, where nothing was said yet."""
-    return starters_html(("A sonnet on “rain & <b>snow</b>”", "Ein Haiku?"))
+    return starters_html(("A sonnet on “rain & <b>snow</b>”", LONG_STARTER if long else "Ein Haiku?"))

@@ -17,7 +17,7 @@ from core.workspace.usable import Usable
 from tests.e2e.axe import findings_everywhere
 from tests.e2e.chat_steps import until
 from tests.webui.screen.stage import Stage
-from tests.webui.screen.steering_scenes import LIBRARIAN, shown
+from tests.webui.screen.steering_scenes import LIBRARIAN, LONG_STARTER, shown
 from tests.webui.screen.test_meter import METER
 from webui.handlers.metering import meter_data
 from webui.panels.steering import steering_html
@@ -117,6 +117,57 @@ def test_instructions_are_kept_as_one_types_and_the_field_is_left_alone(show: Sh
     expect(field).to_be_focused()
 
 
+def test_what_instructions_take_is_counted_anew_while_the_field_is_left_alone(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    total = panel.locator(".p-sum output")
+    before = int((total.inner_text()).split()[0].replace(",", ""))
+    field = panel.get_by_role("textbox", name="Instructions")
+    expect(panel.get_by_text("the persona “Librarian” stays as it is until you save it")).to_be_visible()
+    field.fill("Be brief.")
+    expect(panel.locator("h3", has_text="Persona").locator("small")).to_have_text("7 tokens")
+    expect(total).to_have_text(f"{before - 96 + 7:,} tokens")
+    expect(field).to_be_focused()
+
+
+def test_a_persona_that_is_shared_no_more_is_told_once_and_goes_from_an_open_panel(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    panel = opened(page)
+    drawn = panel.get_attribute("data-turn")
+    said = "The persona “Yoda” is not shared with you any more; the next message goes without it."
+    page.locator("#toolbar .p-tap-persona").evaluate(
+        """(chip, said) => {
+            const next = Object.assign(chip.cloneNode(true), { title: said });  // as the next frame draws it
+            next.dataset.gone = said;
+            chip.replaceWith(next);
+        }""",
+        said,
+    )
+    expect(page.locator(".p-hint")).to_have_text(said)
+    expect(panel).not_to_have_attribute("data-turn", drawn or "")
+    heard(stage, do="steer", change={})
+    assert len([one for one in stage.asked if one.get("change") == {}]) == 1
+
+
+def test_a_name_of_spaces_says_that_a_name_is_needed(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    opened(page).get_by_role("button", name="Save as persona…").click()
+    page.keyboard.type("   ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".p-hint")).to_have_text("The persona needs a name.")
+    assert not [one for one in stage.asked if one["do"] == "persona-save"]
+
+
+def test_a_long_question_to_begin_with_takes_two_lines_and_its_title_has_all_of_it(show: Show) -> None:
+    page = show("starting long")
+    long = page.locator("#starters .p-starter").last
+    height, line = long.locator(".p-text").evaluate(
+        "one => [one.clientHeight, parseFloat(getComputedStyle(one).lineHeight)]"
+    )
+    assert line <= height < 2.5 * line
+    expect(long).to_have_attribute("title", LONG_STARTER)
+    assert page.locator("#starters .p-starters").evaluate("box => box.scrollHeight <= box.clientHeight")
+
+
 def test_a_parameter_is_the_services_own_until_it_is_moved_and_again_when_it_is_given_back(
     show: Show, stage: Stage
 ) -> None:
@@ -172,7 +223,17 @@ def test_a_personas_sign_and_questions_to_begin_with_are_changed(show: Show, sta
 @pytest.mark.parametrize(("sign", "listed"), [("L", "Librarian"), ("§", "§ Librarian"), ("", "Librarian")])
 def test_the_initial_of_a_persona_is_not_said_twice_in_the_list(sign: str, listed: str) -> None:
     steering = Steering(persona=replace(LIBRARIAN, sign=sign))
-    assert f"selected>{listed}</option>" in steering_html(shown(steering=steering, personas=[]), Words("en"), turn=1)
+    kept = shown(steering=steering, personas=[steering.persona])
+    assert f"selected>{listed}</option>" in steering_html(kept, Words("en"), turn=1)
+
+
+def test_a_persona_that_was_deleted_is_said_to_be_where_a_conversation_goes_on_with_it() -> None:
+    drawn = steering_html(shown(personas=[]), Words("en"), turn=1)
+    assert "selected>Librarian · deleted, kept in this conversation</option>" in drawn
+    assert "角色" in steering_html(shown(personas=[]), Words("zh"), turn=1)
+    gone = steering_html(shown(steering=Steering(gone="Yoda <b>")), Words("en"), turn=1)
+    assert "The persona “Yoda <b>” is not shared with you any more" in html.unescape(gone)
+    assert "<b>" not in gone
 
 
 def test_a_personas_questions_take_the_place_of_parlours_own_and_go_into_the_composer(show: Show) -> None:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from core.engine import Engine
-from core.errors import NotFoundError, SettingsError
+from core.errors import NotFoundError, ParlourError, SettingsError
 from core.models.model_name import INSTALLED, ModelName
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
@@ -27,6 +27,7 @@ from core.workspace.prompts import Prompts
 from core.workspace.usable import usable
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
+from webui.handlers.desk import toast
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.send import start
 from webui.handlers.steering import SteeringRoutes
@@ -282,6 +283,45 @@ async def test_a_personas_file_finds_its_library_again_and_what_is_not_here_is_s
     assert "the library “Letters”, the model “claude-x · anthropic”" in said[0]
     clerk = next(one for one in await personas.list() if one.name == "Clerk")
     assert (clerk.level.libraries, clerk.model, clerk.sign) == ((), None, "¶")
+
+
+async def test_what_an_imported_file_has_and_no_persona_does_is_said_and_no_markup_of_it_is_lost(
+    tabs: Tabs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("gradio.Warning", lambda text, duration: said.append(text))
+    text = "name: A\ntemprature: 1\ntools: [calculator, no_such]\n"
+    await tabs.act(tabs.tab(), do="persona-import", name="a.yaml", text=text)
+    assert "the tool “no_such”, the field “temprature”, for which a persona has no place" in said[0]
+    with pytest.raises(ParlourError) as caught:
+        await tabs.act(tabs.tab(), do="persona-import", name="a.yaml", text="name: [1,2")
+    toast(Words("en"), caught.value)
+    assert "but got '&lt;stream end&gt;'" in said[1]
+
+
+async def test_instructions_that_are_being_typed_are_counted_with_those_around_them(tabs: Tabs) -> None:
+    view = tabs.tab()
+    await asked(tabs, view)
+    routes = SteeringRoutes(cast("WebContext", SimpleNamespace(engine=tabs.engine, words=Words.of)))
+
+    async def counted(conversation: str, text: str, owner: str | None = tabs.owner) -> tuple[int, int]:
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/steering/tokens", "owner": owner, "headers": headers}
+        body = json.dumps({"conversation": conversation, "text": text}).encode()
+        answer = await routes.tokens(Request(scope, body_of(body)))
+        return answer.status_code, json.loads(bytes(answer.body)).get("tokens", 0)
+
+    for conversation in (view.conversation_id, ""):
+        short, long = await counted(conversation, "Rhyme."), await counted(conversation, "Rhyme. " * 50)
+        assert (short[0], long[0]) == (200, 200)
+        assert 0 < short[1] < long[1]
+        assert await counted(conversation, "") == (200, 0)
+    await tabs.act(view, do="steer", change={"instructions": "Rhyme."})
+    await tabs.act(view, do="steering")
+    assert f'data-told="{(await counted(view.conversation_id, "Rhyme."))[1]}"' in view.evidence
+    assert (await counted("not there", "Rhyme."))[0] == 404
+    assert (await counted("", "x" * 9_000))[0] == 400
+    assert (await counted("", "Rhyme.", None))[0] == 401
 
 
 async def test_the_chips_cost_what_the_panel_says_of_their_tools(tabs: Tabs) -> None:
