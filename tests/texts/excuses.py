@@ -121,6 +121,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.kept_pages: PagePlace.read
         core.export.bundle: bundled _Bundling.*
         core.export.cited_pages: CitedPages.borne_out
+        core.export.exporting: Exporting.archive_name
         core.export.together: zipped
         core.importing.archive: Archive.*
         core.importing.importing: bring_in
