@@ -152,15 +152,21 @@ def test_what_is_sent_goes_on_where_the_dialog_is_closed_and_opened_again(show: 
     page = show("answered")
     page.route("**/libraries/one/files", hold)
     dialog = opened(page)
-    add(dialog, "a.md", "b.md")
-    expect(dialog.locator(".p-told")).to_contain_text("a.md")
+    told = dialog.locator(".p-told")
+    with page.expect_request("**/libraries/one/files"):
+        add(dialog, "a.md", "b.md")
+    expect(told).to_contain_text("a.md")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     opened(page)
     add(dialog, "c.md")
-    for number, name in enumerate(("b.md", "c.md", "3 files added")):
-        held[number].fulfill(json={**STATE, **LISTED, "fresh": 1, "known": 0})
-        expect(dialog.locator(".p-told")).to_contain_text(name)
+    answer = {**STATE, **LISTED, "fresh": 1, "known": 0}
+    for number, name in enumerate(("b.md", "c.md")):
+        with page.expect_request("**/libraries/one/files"):
+            held[number].fulfill(json=answer)
+        expect(told).to_contain_text(name)
+    held[2].fulfill(json=answer)
+    expect(told).to_contain_text("3 files added")
     assert len(held) == 3
 
 
