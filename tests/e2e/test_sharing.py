@@ -41,7 +41,7 @@ def _copied(page: Page, address: str) -> None:
     page.get_by_role("link", name="Continue as a copy").click()
     wait_for_script(page)
     dialog = page.get_by_role("dialog", name=f"Continue “{QUESTION}”")
-    expect(dialog.get_by_role("list", name="It holds")).to_contain_text("1 page of a document")
+    expect(dialog.get_by_role("list", name="It holds")).to_contain_text("1 page or text of a document")
     dialog.get_by_role("button", name="Continue as a copy").click()
     expect(page.locator("#history")).to_contain_text(QUESTION)
     expect(chat(page)).to_contain_text("four hundred and twenty euros")
