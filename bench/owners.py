@@ -73,7 +73,7 @@ async def beside_a_scan(engine: Engine) -> tuple[list[float], bool]:
     talk = await engine.stores.of(owner).conversations.create()
     run = await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])
     # A process that has computed for longer than a start takes is recognising.
-    while max((sum(one.cpu_times()[:2]) for one in ours.children(recursive=True)), default=0.0) < READS:
+    while max((sum(one.cpu_times()[:2]) for one in ours.children(recursive=True)), default=0.0) < READS:  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.2)
     found = await chats(engine, "beside a scan")
     goes_on = not run.reply().text
@@ -108,8 +108,8 @@ async def measured(home: Path) -> list[Figure]:
         told += f", at most {max(beside) * 1000:.0f} against {max(alone) * 1000:.0f} ms"
         what = f"first word of a chat while the documents of {READERS} others are made into vectors"
         read = statistics.median(seen)
-        scan = f"{'still' if goes_on else 'no longer'} recognised after it; {read * 1000:.0f} against {bare * 1000:.0f} ms"
-        scan += f" alone, at most {max(seen) * 1000:.0f} ms"
+        scan = f"{'still' if goes_on else 'no longer'} recognised after it; "
+        scan += f"{read * 1000:.0f} against {bare * 1000:.0f} ms alone, at most {max(seen) * 1000:.0f} ms"
         return [
             Figure(what, mine / bare, 3.0, "×", told),
             Figure("first word of a chat while a scan of another is recognised", read / bare, 2.0, "×", scan),
