@@ -363,7 +363,7 @@ def test_what_is_kept_of_rendered_messages_does_not_grow_for_ever() -> None:
     rendered = Rendered(most=3)
     for n in range(10):
         conversation_entries([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
-    kept = [rendered.get((f"q{n}", "en", (), "", False, "")) is not None for n in range(10)]
+    kept = [rendered.get((f"q{n}", "en", (), "", False, ())) is not None for n in range(10)]
     assert kept == [False] * 7 + [True] * 3
 
 
