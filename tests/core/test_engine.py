@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -359,6 +361,10 @@ async def test_a_conversation_is_free_again_once_what_was_asked_in_it_is_refused
     assert len(await asked(engine, "Without it.", talk.id)) == 2
 
 
+MADE = (property, cached_property)
+"""What an attribute of a class is that makes, or looks up, what it gives."""
+
+
 def within_reach(start: object) -> dict[str, object]:
     """What the public attributes of an object lead to, of our own classes, by how it is reached."""
     found, todo = {}, {"": start}
@@ -366,8 +372,11 @@ def within_reach(start: object) -> dict[str, object]:
     while todo:
         way, one = todo.popitem()
         found[way] = one
-        for name in sorted({*getattr(one, "__dict__", ()), *getattr(type(one), "__slots__", ())}):
-            held = getattr(one, name, None)
+        made = {name for kind in type(one).__mro__ for name, held in vars(kind).items() if isinstance(held, MADE)}
+        for name in sorted({*getattr(one, "__dict__", ()), *getattr(type(one), "__slots__", ()), *made}):
+            held = None
+            with suppress(Exception):  # what cannot be had leads nowhere
+                held = getattr(one, name, None)
             if not name.startswith("_") and type(held).__module__.startswith("core.") and id(held) not in known:
                 known.add(id(held))
                 todo[f"{way}.{name}"] = held

@@ -190,7 +190,7 @@ async def test_a_sentence_that_no_document_says_stays_unsupported_and_is_not_pro
         return [PASSAGE]
 
     checking = ClaimChecker(by_meaning=True, find=find)
-    run = await with_check(talk, checking).ask(Reader(PASSAGE))
+    run = await with_check(talk, checking).ask(Reader(PASSAGE), terms=RunOptions(checked_within=300.0))
     await run.wait()
     assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
     assert not await checking.supports("The deductible is 450 dollars for each claim.", [PASSAGE])
