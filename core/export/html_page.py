@@ -305,7 +305,7 @@ class HtmlWriter:
         link = f' <a href="{_text(address)}" rel="noreferrer noopener">{_text(address)}</a>' if address else ""
         said = f"{heading}{_text(citation.text)}{link}"
         if self._printed:  # no mark leads anywhere, and each reply counts from 1
-            several = len({other.reply for other in self.cited}) > 1
+            several = any(other.reply != one.reply for other in self.cited)
             label = self._words["of_reply"].format(number=citation.number, n=one.reply) if several else citation.number
             return f'<p class="cited" dir="auto"><b class="mark">{label}</b> {said}</p>'
         number = f'<a class="mark" href="#{one.anchor}">{citation.number}</a>'

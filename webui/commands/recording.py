@@ -116,6 +116,6 @@ def demo(arguments: Sequence[str]) -> int:
 
 def _waiting(settings: Settings) -> Engine:
     """Whoever only watches downloads nothing."""
-    from core.engine import Engine as Made
+    from core import engine
 
-    return Made(settings, waits=True)
+    return engine.Engine(settings, waits=True)

@@ -6,11 +6,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Dialog, Locator, Page, Route, expect
+from playwright.sync_api import Dialog, FilePayload, Locator, Page, Route, expect
 
 OPENED: dict[str, Any] = {"id": "one", "name": "Papers", "documents": [], "own": True, "shared": ""}
 STATE: dict[str, Any] = {"libraries": [], "opened": OPENED, "limit": 50}
 FULL = "2,000 of your documents are still waiting to be read."
+
+
+def lamps(count: int) -> list[FilePayload]:
+    """So many files with a line each."""
+    return [{"name": f"{n}.md", "mimeType": "text/markdown", "buffer": f"Lamp {n}.".encode()} for n in range(count)]
 
 
 def test_a_file_that_has_to_wait_is_sent_again_when_there_is_room_and_what_it_waits_for_is_said(
@@ -40,8 +45,8 @@ def test_a_file_that_has_to_wait_is_sent_again_when_there_is_room_and_what_it_wa
     page.locator("#history [data-do=libraries]").click()
     dialog = page.locator(".p-libraries")
     expect(dialog).to_be_visible()
-    given = [{"name": f"{n}.md", "mimeType": "text/markdown", "buffer": f"Lamp {n}.".encode()} for n in range(3)]
-    dialog.locator("input[type=file]").first.set_input_files(given)  # type: ignore[arg-type] - plain dicts are taken
+    given = lamps(3)
+    dialog.locator("input[type=file]").first.set_input_files(given)
     told = dialog.get_by_role("status").last
     expect(told).to_have_text(FULL)
     expect(told).to_contain_text("3 ")
@@ -67,8 +72,8 @@ def test_a_file_whose_library_is_gone_while_it_waits_is_named_as_refused_and_the
     page.route("**/libraries/one/room", lambda route: route.fulfill(json={"failed": "It is gone."}))
     page.locator("#history [data-do=libraries]").click()
     dialog = page.locator(".p-libraries")
-    given = [{"name": f"{n}.md", "mimeType": "text/markdown", "buffer": f"Lamp {n}.".encode()} for n in range(2)]
-    dialog.locator("input[type=file]").first.set_input_files(given)  # type: ignore[arg-type] - plain dicts are taken
+    given = lamps(2)
+    dialog.locator("input[type=file]").first.set_input_files(given)
     expect(dialog.get_by_role("status").last).to_contain_text("It is gone.")
     expect(dialog.get_by_role("status").last).to_contain_text("1 ")
     assert [next(n for n in "01" if f"Lamp {n}." in one) for one in tries] == ["0", "1"]
@@ -87,8 +92,8 @@ def opened(page: Page) -> Locator:
 
 
 def add(dialog: Locator, *names: str) -> None:
-    given = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in names]
-    dialog.locator("input[type=file]").first.set_input_files(given)  # type: ignore[arg-type] - plain dicts are taken
+    given: list[FilePayload] = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in names]
+    dialog.locator("input[type=file]").first.set_input_files(given)
 
 
 def test_a_page_that_is_left_while_files_are_sent_is_asked_about_and_says_afterwards_how_many_were_not(

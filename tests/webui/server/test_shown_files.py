@@ -44,7 +44,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + b"\0" * 40
 
 
 async def test_a_file_that_may_hold_a_script_is_saved_and_is_no_document_of_this_site(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, code="off")  # type: ignore[call-arg]
+    settings = Settings(home=tmp_path, code="off")
     async with Engine(settings, model=ScriptedModel()) as engine, served(engine, settings) as app:
         files = engine.stores.of(LOCAL_OWNER).files
         async with httpx.AsyncClient(base_url=app.address) as browser:
@@ -79,7 +79,7 @@ async def test_a_file_that_may_hold_a_script_is_saved_and_is_no_document_of_this
 async def test_of_what_a_tool_gave_back_a_browser_opens_no_html_and_no_drawing(
     said: str, shown: str, tmp_path: Path
 ) -> None:
-    settings = Settings(home=tmp_path, code="off")  # type: ignore[call-arg]
+    settings = Settings(home=tmp_path, code="off")
     address = f"data:{said};base64,{b64encode(SVG).decode()}"
     result = Message(role="function", name="draw", content=[ContentItem(image=address)])
     call: Any = CallBlock("c", "draw", result=result)
