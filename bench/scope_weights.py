@@ -34,6 +34,8 @@ _FEWEST = 2
 """Questions that must have a feature."""
 _DECAY = 1.0
 _ROUNDS = 200
+_LEAST_STEPS = 3
+"""A feature whose weights all are less says next to nothing, and is left out."""
 _TOWARDS_WHOLE = 0.3
 """Added for "whole": a passage too few is worse than a reading too much."""
 
@@ -83,7 +85,7 @@ def fitted(given: Sequence[Row]) -> dict[str, object]:
     first[NEEDS.index("whole")] += _TOWARDS_WHOLE
     step = float(np.abs(found).max()) / 127
     steps = np.rint(found / step).astype(np.int8)
-    kept = np.flatnonzero(steps.any(axis=1))
+    kept = np.flatnonzero((np.abs(steps.astype(np.int16)) >= _LEAST_STEPS).any(axis=1))
     return {
         "lists": lists_sum(),
         "step": round(step, 6),

@@ -27,7 +27,7 @@ def test_the_stored_weights_are_fitted_to_the_lists_as_they_are() -> None:
     assert scope_weights.FILE.stat().st_size <= 200 * 1024
 
 
-@pytest.mark.slow  # some 20 s: it reads the features of 5,000 questions and fits to them
+@pytest.mark.slow  # some 20 s: it reads the features of 11,000 questions and fits to them
 def test_fitting_again_gives_the_stored_weights() -> None:
     again, stored = scope_weights.unpacked(fitting.fitted(fitting.rows())), scope_weights.loaded()
     known = again.places.keys() & stored.places.keys()
