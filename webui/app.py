@@ -25,6 +25,7 @@ from webui.middleware.gate import GateMiddleware
 from webui.middleware.visitors import VisitorMiddleware
 from webui.observing import gauges
 from webui.page_look import Look
+from webui.panels.sign_in import not_allowed_page
 from webui.shared_uploads import SharedUploads
 from webui.uploads import Uploads
 from webui.words import Words
@@ -130,7 +131,7 @@ async def with_accounts(app: ASGIApp, context: WebContext, first: Callable[[str]
     if token is not None and first is not None:
         first(token)
     cookies = owners_of(settings, settings.signing_secret()).cookies
-    return AccountsMiddleware(app, people, cookies, guests=settings.guests)
+    return AccountsMiddleware(app, people, cookies, guests=settings.guests, refusal=not_allowed_page)
 
 
 class Built(NamedTuple):

@@ -16,12 +16,13 @@ from webui.middleware.rights import lets, needed
 from webui.middleware.then import remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from core.people.people import Ended, Known, People
     from webui.auth import Cookies
+    from webui.words import Words
 
 SESSION: Final = "-session"
 """The kind of cookie that holds a session's token."""
@@ -42,10 +43,21 @@ class AccountsMiddleware:
         people: Knows sessions.
         cookies: How cookies of this server are named and written.
         guests: Whether one may come without an account.
+        refusal: The page for somebody who may not use what it stands at: given who asks, `None` for a guest without an
+            account, and the way to the root.
     """
 
-    def __init__(self, app: ASGIApp, people: People, cookies: Cookies, *, guests: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        people: People,
+        cookies: Cookies,
+        *,
+        guests: bool,
+        refusal: Callable[[Known | None, str, Words], str],
+    ) -> None:
         self.app = app
+        self._refusal = refusal
         self._people = people
         self._cookies = cookies
         self._guests = guests
@@ -88,17 +100,20 @@ class AccountsMiddleware:
             await self.app(scope, stream.until_ended(receive, self._people), send)
 
     async def _refuse(self, scope: Scope, send: Send, *, nobody: bool) -> None:
-        is_page = scope["method"] in _SAFE and "text/html" in Headers(scope=scope).get("accept", "")
-        if not nobody:
-            await _say(scope, send, 403, "account.not_your_role", page=is_page)
-        elif is_page or (scope["path"] == "/" and scope["method"] in _SAFE):
-            path = str(scope["path"])
-            root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
+        reads = "text/html" in Headers(scope=scope).get("accept", "")  # a browser that goes there; scripts do not
+        path = str(scope["path"])
+        root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
+        if not nobody and reads:
+            page = self._refusal(scope["known"], root, words_of(scope))
+            await answer(send, 403, page, "text/html; charset=utf-8", [("cache-control", "no-store")])
+        elif not nobody:
+            await _say(scope, send, 403, "account.not_your_role")
+        elif reads or (path == "/" and scope["method"] in _SAFE):
             place = ("location", root + SIGN_IN)
             kept = remembering(scope, self._cookies)
             await answer(send, 303, "", headers=[place, *kept, ("cache-control", "no-store")])
         else:
-            await _say(scope, send, 401, "account.needed", page=False)
+            await _say(scope, send, 401, "account.needed")
 
     def _renewing(self, token: str, scope: Scope, send: Send) -> Send:
         """A `send` that begins the time of the cookie anew."""
@@ -170,9 +185,9 @@ class _Stream:
             self._next.cancel()
 
 
-async def _say(scope: Scope, send: Send, status: int, key: str, *, page: bool) -> None:
+async def _say(scope: Scope, send: Send, status: int, key: str) -> None:
     """Refuse in the form that whoever asks reads: the page's script takes `{"failed": sentence}`."""
-    if page or str(scope["path"]).startswith("/gradio_api/"):
+    if str(scope["path"]).startswith("/gradio_api/"):
         await refuse(scope, send, status, key)
         return
     told = json.dumps({"failed": words_of(scope)(key)}, ensure_ascii=False)

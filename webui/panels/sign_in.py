@@ -10,6 +10,7 @@ from core.people.passwords import SHORTEST
 from webui.middleware.entrance import plain_page
 
 if TYPE_CHECKING:
+    from core.people.people import Known
     from webui.words import Words
 
 # The reader's own choice of theme, where the browser keeps one.
@@ -40,8 +41,9 @@ a { color: var(--accent); }
 [hidden] { display: none !important; }
 main.door button { width: 100%; margin-top: 20px; }
 .other { background: transparent; color: var(--ink); border: 1px solid var(--edge); }
-a.other { display: block; margin-top: 20px; padding: 11px; border-radius: 6px; font-size: 14px; text-align: center;
-  text-decoration: none; }
+a.main { background: var(--accent); color: var(--on); border: 1px solid transparent; }
+a.main, a.other { display: block; margin-top: 20px; padding: 11px; border-radius: 6px; font-size: 14px;
+  text-align: center; text-decoration: none; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 p { margin: 0; color: var(--ink-2); }
 .note, footer { font-size: 12px; color: var(--ink-3); margin-top: 6px; }
@@ -201,6 +203,23 @@ def told_page(title: str, sentence: str, words: Words) -> str:
     """One sentence, and the way to sign in."""
     link = f'<p class="note"><a href="../sign-in">{escape(words("account.sign_in"))}</a></p>'
     return _page(title, sentence, link, words)
+
+
+def not_allowed_page(known: Known | None, root: str, words: Words) -> str:
+    """Somebody may not use what stands at this address: as whom they are here, and the ways on.
+
+    Args:
+        known: Who asks; `None` for a guest without an account.
+        root: The way to the page's root.
+    """
+    back = f'<a class="main" href="{root}">{escape(words("people.back"))}</a>'
+    if known is None:
+        said = words("account.guests_may_not")
+        other = f'<a class="other" href="{root}sign-in">{escape(words("account.sign_in"))}</a>'
+    else:
+        said = words("account.role_may_not", name=known.person.name, role=words(f"role.{known.person.role}"))
+        other = f'<a class="other" href="{root}account">{escape(words("account.title"))}</a>'
+    return _page(words("account.may_not"), said, back + other, words)
 
 
 def _page(title: str, sentence: str, body: str, words: Words) -> str:

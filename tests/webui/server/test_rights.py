@@ -188,3 +188,32 @@ def test_what_is_not_listed_is_nobodys() -> None:
     assert needed("/anything/else") is None
     assert not lets("house", None, account=False)
     assert needed("/") == "talk"
+
+
+async def test_whoever_opens_a_page_that_is_not_open_to_them_reads_why_and_finds_a_way_on(here: House) -> None:
+    browsers = await everybody(here)
+    reads = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/people", "/lending"):
+        for who in ("browser", "guest", "member"):
+            if path == "/lending" and who == "member":
+                continue
+            refused = await browsers[who].get(path, headers=reads)
+            assert (refused.status_code, refused.headers["content-type"]) == (403, "text/html; charset=utf-8")
+            assert "Your role does not allow this</h1>" in refused.text
+            assert 'href="./">Back to Parlour</a>' in refused.text
+            assert ('href="./sign-in">Sign in</a>' in refused.text) == (who == "browser")
+            assert ("You are here as a guest." in refused.text) == (who == "browser")
+            if who != "browser":
+                assert f"You are signed in as The {who}, {who.capitalize()}." in refused.text
+                assert 'href="./account">Your account</a>' in refused.text
+    chinese = await browsers["member"].get("/people", headers={**reads, "accept-language": "zh-CN"})
+    assert '<html lang="zh-CN">' in chinese.text
+    assert "你的角色不允许此操作</h1>" in chinese.text
+    # A form that was open when the role was taken away goes there as a page does; a script reads JSON as before.
+    sent = await browsers["member"].post("/people/role", data={"role": "owner"}, headers=reads)
+    assert sent.status_code == 403
+    assert 'href="../">Back to Parlour</a>' in sent.text
+    told = await browsers["member"].post("/people/role", data={"role": "owner"})
+    assert told.json() == {"failed": "Your role does not allow this; an administrator can change it."}
+    nobody = await browsers["anonymous"].post("/account/password", headers=reads)
+    assert (nobody.status_code, nobody.headers["location"]) == (303, "../sign-in")
