@@ -7,7 +7,7 @@ import sys
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from core.errors import NotFoundError, SettingsError
 from core.people.groups import Groups
@@ -62,6 +62,7 @@ def groups(arguments: Sequence[str]) -> int:
     parser.add_argument("do", choices=("list", "make", "rename", "delete", "add", "remove"), help="what to do")
     parser.add_argument("group", nargs="?", default="", help="which group, by its name")
     parser.add_argument("name", nargs="?", default="", help="for add and remove who, for rename the other name")
+    parser.add_argument("--yes", action="store_true", help="with delete: do not ask, as in a script")
     return on_data_folder(parser, arguments, _groups, _wrong_of_groups)
 
 
@@ -121,7 +122,7 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
         if given.do == "role":
             await people.set_role(None, person.id, given.role or "")
             return [words("users.role", name=person.name, role=words(f"role.{given.role}"))]
-        if not given.yes and not await asyncio.to_thread(_is_meant, person.name, words):
+        if not given.yes and not await asyncio.to_thread(_is_meant, "users", person.name, words):
             return [words("users.kept")]
         if given.export is not None:
             await _export(settings, person, given.export, words)
@@ -129,16 +130,16 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
         return [words("users.deleted", name=person.name)]
 
 
-def _is_meant(name: str, words: Words) -> bool:
-    """Whether somebody at the terminal types the name of whom to delete. Raises SettingsError where nobody is there."""
+def _is_meant(of: Literal["users", "groups"], name: str, words: Words) -> bool:
+    """Whether somebody at the terminal types the name of what to delete. Raises SettingsError where nobody is there."""
     if not sys.stdin.isatty():
-        raise SettingsError(
-            f"The account of {name}, and all that is theirs, is deleted for good.",
-            hint="Add --yes if that is meant.",
-            key="users_unasked",
-            name=name,
+        said = (
+            f"The account of {name}, and all that is theirs, is deleted for good."
+            if of == "users"
+            else f"The group {name} is deleted for good, and with it what its members have only through it."
         )
-    sys.stderr.write(words("users.ask_delete", name=name) + " ")
+        raise SettingsError(said, hint="Add --yes if that is meant.", key=f"{of}_unasked", name=name)
+    sys.stderr.write(words(f"{of}.ask_delete", name=name) + " ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == name
 
@@ -169,6 +170,8 @@ async def _in_groups(given: argparse.Namespace, people: People, groups: Groups, 
     if given.do == "rename":
         await groups.rename(None, group.id, given.name)
     elif given.do == "delete":
+        if not given.yes and not await asyncio.to_thread(_is_meant, "groups", group.name, words):
+            return [words("users.kept")]
         await groups.delete(None, group.id)
     else:
         person = await _named(people, given.name)

@@ -77,7 +77,7 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
 
 
 def test_groups_are_made_filled_renamed_and_deleted_by_scripts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = ["--home", str(tmp_path), "--lang", "en"]
 
@@ -105,6 +105,18 @@ def test_groups_are_made_filled_renamed_and_deleted_by_scripts(
     assert said("groups", "list") == "Lab  Mara\n"
     assert "There is no person 'nobody'" in said("groups", "add", "lab", "nobody", code=1)
     assert "There is no group 'research'" in said("groups", "delete", "research", code=1)
-    said("groups", "delete", "lab")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    unasked = said("groups", "delete", "lab", code=1)
+    assert "The group Lab is deleted for good" in unasked
+    assert "Add --yes if that is meant." in unasked
+    for typed in ("", "yes"):
+        monkeypatch.setattr("sys.stdin", Terminal(f"{typed}\n"))
+        assert said("groups", "delete", "lab") == "Nothing was deleted.\n"
+    assert said("groups", "list") == "Lab  Mara\n"
+    monkeypatch.setattr("sys.stdin", Terminal("Lab\n"))
+    assert said("groups", "delete", "lab") == "Done: Lab.\n"
+    said("groups", "make", "Lab")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert said("groups", "delete", "lab", "--yes") == "Done: Lab.\n"
     assert said("groups", "list").startswith("There are no groups.")
     assert "The terminal took Jan out of Research." in said("audit")
