@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from core.bridge.cancellation import result_for_all
 from core.errors import NotFoundError, ParlourError
 from core.importing.recording import Recording, read_about, read_recording
+from core.messages.message import Message
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.playing import Tape
 from core.runs.rows import events_of, logged_of
-from core.storage.base import DEMONSTRATIONS, EventRow
+from core.storage.base import DEMONSTRATIONS, EventRow, StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from core.importing.recording import About
-    from core.storage.base import StoredMessage
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
 
@@ -161,6 +161,24 @@ class Demonstrations:
                 await workspace.settings.change(_KNOWN, kept)
         tape = await asyncio.to_thread(_tape, recording, thread)
         return Demonstration(name, recording, there, tape)
+
+
+def steps_in(recording: Recording) -> int:
+    """How many steps a recording has when it is played: questions, answers and, where these are few, tools."""
+    thread = [
+        StoredMessage(
+            id=str(one["id"]),
+            conversation_id="",
+            parent_id=one["parent_id"],
+            role=one["role"],
+            parts=tuple(Message(**part) for part in one["parts"]),
+            run_id=None,
+            status=one["status"],
+            created_at=one["created_at"],
+        )
+        for one in recording.messages
+    ]
+    return len(_tape(recording, thread).steps)
 
 
 def _tape(recording: Recording, thread: Sequence[StoredMessage]) -> Tape:

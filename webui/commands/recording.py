@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.errors import ParlourError, StorageError
+from core.errors import ParlourError, SettingsError, StorageError
 from core.languages import LANGS
 from webui.commands.command_line import Parser, add_language, id_argument, on_data_folder, sentence, words_for
 from webui.commands.owners import add_owner
@@ -67,6 +67,7 @@ async def _recorded(given: argparse.Namespace, settings: Settings, words: Words)
     from core.export.bundle import bundled  # much to import: other commands do without
     from core.export.exporting import conversations_at_rest
     from core.importing.recording import About, recorded
+    from core.workspace.demonstrations import steps_in
 
     async with conversations_at_rest(settings, given.owner) as (stores, exporting):
         wanted = await stores.conversations.get(given.conversation.strip())
@@ -77,6 +78,14 @@ async def _recorded(given: argparse.Namespace, settings: Settings, words: Words)
                     file.write(piece)
             about = About(given.title or wanted.title, given.about, given.speaks or words.spoken, said=tuple(given.say))
             made = recorded(bundle, about)
+    if len(given.say) > (steps := steps_in(made)):
+        raise SettingsError(
+            f"There are {len(given.say)} texts of --say, and steps for {steps} of them.",
+            hint="Leave out the others; nothing was recorded.",
+            key="record_say",
+            n=len(given.say),
+            steps=steps,
+        )
     last = max((one["created_at"] for one in made.messages), default=wanted.created_at)
     return replace(made, about=replace(about, made=last))
 

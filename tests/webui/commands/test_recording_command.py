@@ -34,6 +34,20 @@ def test_a_file_that_is_there_is_written_over_only_where_that_is_meant(
     assert read_recording(tour).about.title == "A trip"
 
 
+def test_more_sentences_than_there_are_steps_are_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk, home = kept(tmp_path), ["--home", str(tmp_path), "--lang", "en"]
+    tour = tmp_path / "tour.jsonl"
+    assert main(["record", talk, str(tour), "--say", "A question.", "--say", "And?", *home]) == 1
+    said = capsys.readouterr()
+    assert said.err == (
+        "parlour: There are 2 texts of --say, and steps for 1 of them. Leave out the others; nothing was recorded.\n"
+    )
+    assert said.out == ""
+    assert not tour.exists()
+
+
 def test_what_cannot_be_recorded_or_played_is_said_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
