@@ -21,7 +21,10 @@ ASSISTANT: Final = "parlour"
 """The id of Parlour's own assistant, with the owner's tools and libraries."""
 INSTALLED_ID: Final = "installed"
 """The id of the model that the installation was started with."""
-_PERSONA, _AGENT = "persona:", "agent:"
+PERSONA: Final = "persona:"
+"""What the id of a persona begins with."""
+AGENT: Final = "agent:"
+"""What the id of a program's agent begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,8 @@ class Catalog:
             return agent
         if wanted == INSTALLED_ID:
             return _model(INSTALLED)
-        if wanted.startswith(_PERSONA) and self._program is None:
-            return _persona(await self._workspace.steering.personas.get(wanted.removeprefix(_PERSONA)))
+        if wanted.startswith(PERSONA) and self._program is None:
+            return _persona(await self._workspace.steering.personas.get(wanted.removeprefix(PERSONA)))
         service, slash, model = wanted.partition("/")
         if not slash or not model:
             raise NotFoundError("This is no id.", kind="model")
@@ -95,7 +98,7 @@ class Catalog:
     def _agents(self) -> list[Offered]:
         if self._program is None:
             return [Offered(ASSISTANT, "assistant", "Parlour")]
-        return [Offered(f"{_AGENT}{name}", "agent", name, place=at) for at, name in enumerate(self._program.names)]
+        return [Offered(f"{AGENT}{name}", "agent", name, place=at) for at, name in enumerate(self._program.names)]
 
 
 def _answers(one: Choosable) -> bool:
@@ -104,7 +107,7 @@ def _answers(one: Choosable) -> bool:
 
 
 def _persona(persona: Persona) -> Offered:
-    return Offered(f"{_PERSONA}{persona.id}", "persona", persona.name, persona.model, persona)
+    return Offered(f"{PERSONA}{persona.id}", "persona", persona.name, persona.model, persona)
 
 
 def _model(name: ModelName) -> Offered:

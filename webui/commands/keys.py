@@ -9,6 +9,7 @@ from core.errors import NotFoundError
 from core.storage.api_keys import SCOPES, NewKey
 from core.storage.database import Database
 from core.storage.installation import check_secret
+from core.storage.lending import LENT
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from webui.commands.command_line import Parser, above_zero, on_data_folder, positive_int
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.settings import Settings
-    from core.storage.api_keys import ApiKeyStore
+    from core.storage.stores import OwnerStores
     from webui.words import Words
 
 
@@ -63,17 +64,20 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
     try:
         await check_secret(database, settings.signing_secret())
         stores = Stores(database, settings.home / "files", Sealer(settings.signing_secret()))
-        return await _lines(given, stores.of(given.owner).api_keys, settings, words)
+        return await _lines(given, stores.of(given.owner), settings, words)
     finally:
         await database.aclose()
 
 
-async def _lines(given: argparse.Namespace, keys: ApiKeyStore, settings: Settings, words: Words) -> list[str]:
+async def _lines(given: argparse.Namespace, mine: OwnerStores, settings: Settings, words: Words) -> list[str]:
+    keys = mine.api_keys
     if given.act == "create":
         asked = {"name": given.name, "models": given.models, "budget": given.budget, "days": given.days}
         key, kept = await keys.create(NewKey.checked({**asked, "scopes": given.scopes or ["chat"]}))
-        note = off_note(kept, settings, words)
-        return [words("api_keys.made", name=kept.name), key, *([note] if note else [])]
+        notes = [off_note(kept, settings, words)]
+        if unknown := [one for one in kept.models or () if not await _is_known(one, mine)]:
+            notes.append(words("api_keys.unknown", names=words("lang.comma").join(unknown)))
+        return [words("api_keys.made", name=kept.name), key, *filter(None, notes)]
     there = await keys.list()
     if given.act == "revoke":
         named = (one.id for one in there if one.revoked_at is None and given.name in {one.id, one.name})
@@ -87,3 +91,16 @@ async def _lines(given: argparse.Namespace, keys: ApiKeyStore, settings: Setting
     rows = [key_data(one, words) for one in there]
     lines = [words("api_keys.line_revoked" if one["revoked"] else "api_keys.line", **one) for one in rows]
     return lines or [words("api_keys.none")]
+
+
+async def _is_known(wanted: str, mine: OwnerStores) -> bool:
+    """Whether something may answer by this id; agents of a program and models of a service are not looked up."""
+    from core.doors.catalog import AGENT, ASSISTANT, INSTALLED_ID, PERSONA  # much to import: other commands do without
+    from core.models.menu import MENU, kind_of
+    from core.workspace.personas import Personas
+
+    if wanted.startswith(PERSONA):
+        return wanted.removeprefix(PERSONA) in {one.id for one in await Personas(mine.settings).list()}
+    service, slash, model = wanted.partition("/")
+    is_served = bool(slash and model) and (service.startswith(LENT) or kind_of(service) in MENU)
+    return is_served or wanted in {ASSISTANT, INSTALLED_ID} or wanted.startswith(AGENT)

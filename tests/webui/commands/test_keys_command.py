@@ -11,9 +11,12 @@ import pytest
 from core.storage import api_keys
 from core.storage.api_keys import AllApiKeys
 from core.storage.database import Database
+from core.storage.sealing import Sealer
+from core.storage.stores import Stores
+from core.workspace.personas import Persona, Personas
 from webui.__main__ import main
 
-EMBED = ["keys", "create", "blog", "--for", "embed", "--model", "scripted"]
+EMBED = ["keys", "create", "blog", "--for", "embed", "--model", "parlour"]
 
 
 def made(capsys: pytest.CaptureFixture[str], command: list[str], home: Path, lang: str = "en") -> list[str]:
@@ -37,6 +40,25 @@ def test_a_key_for_what_is_on_says_no_more_than_itself(
     assert len(made(capsys, ["keys", "create", "editor"], tmp_path / "home")) == 2
     monkeypatch.setenv("PARLOUR_EMBED_SITES", "https://blog.example.com")
     assert len(made(capsys, EMBED, tmp_path / "home")) == 2
+
+
+def test_a_key_for_what_answers_nowhere_here_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "home"
+    known = ("parlour", "installed", "agent:guide", "ollama/qwen3:4b")
+    asked = [part for one in (*known, "nosuch", "persona:gone", "nosuch/model") for part in ("--model", one)]
+    *_, note = made(capsys, ["keys", "create", "editor", *asked], home)
+    assert note.startswith("Nothing that answers is called nosuch, persona:gone, nosuch/model here now")
+
+    async def persona() -> str:
+        database = await Database.open(home / "parlour.db")
+        try:
+            settings = Stores(database, home / "files", Sealer("key")).of("local").settings
+            return (await Personas(settings).save(Persona("", "Teacher"))).id
+        finally:
+            await database.aclose()
+
+    there = f"persona:{asyncio.run(persona())}"
+    assert len(made(capsys, ["keys", "create", "desk", "--model", there], home)) == 2
 
 
 def test_keys_are_listed_by_their_names_and_never_shown_again(
