@@ -145,6 +145,33 @@ class ExportedDoubt(_Value):
     instead: str = ""
 
 
+class ExportedReason(_Value):
+    """What speaks against a sentence: its words, and what the passage of a number says instead (0 for none)."""
+
+    kind: Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition"]
+    words: str
+    instead: str = ""
+    passage: int = 0
+
+
+class ExportedClaim(_Value):
+    """A sentence of a reply that was held against its passages.
+
+    Args:
+        text: The sentence.
+        verdict: `supported` where they bear it out; else as of `ExportedDoubt`.
+        numbers: The passages that bear it out.
+        reasons: What the rules found against it.
+        judged: Whether a model found it borne out; `None` where it was not asked, or did not say.
+    """
+
+    text: str
+    verdict: Literal["supported", "weak", "unsupported"]
+    numbers: tuple[int, ...] = ()
+    reasons: tuple[ExportedReason, ...] = ()
+    judged: bool | None = None
+
+
 class ExportedRun(_Value):
     """The work that a reply came of; `error` is `{"key", "message", "hint", "details"}`."""
 
@@ -171,6 +198,7 @@ class ExportedTurn(_Value):
         rated_for: Why.
         judged_by: The model that judged the sentences of the reply, if one did.
         checked: How many of its sentences were held against its passages.
+        claims: Each of them.
         doubted: Those of them that the passages do not clearly bear out.
         left_out: Sentences of its passages that limit what it says, and that it does not mention.
         computed: Sentences that were counted or computed by program for it, and whose figures it does not tell.
@@ -195,6 +223,7 @@ class ExportedTurn(_Value):
     rated_for: str = ""
     judged_by: str = ""
     checked: int = 0
+    claims: tuple[ExportedClaim, ...] = ()
     doubted: tuple[ExportedDoubt, ...] = ()
     left_out: tuple[str, ...] = ()
     computed: tuple[str, ...] = ()

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import FUNCTION, USER, Message
-from core.runs.log import Edited, LoggedEvent, NestedEvent
-from core.runs.rows import rows_of
+from core.rag.attribution import sentences_of
+from core.rag.claims.omission import LeftOut
+from core.rag.claims.rules import Reason
+from core.runs.log import (
+    Checked,
+    ClaimsChecked,
+    ClaimsJudged,
+    Edited,
+    Judged,
+    LoggedEvent,
+    MoreSaid,
+    NestedEvent,
+    Uncounted,
+)
+from core.runs.reply import Reply, TextBlock
+from core.runs.rows import events_of, rows_of
 from core.storage.base import new_id
 from core.storage.conversations import dumped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from core.export.schema import ExportedCitation, ExportedRun, ExportedTurn
+    from core.export.schema import ExportedCitation, ExportedClaim, ExportedRun, ExportedTurn
     from core.messages.content import ContentItem
     from core.runs.log import RunEvent
 
@@ -41,35 +56,43 @@ class SharedTurns:
     Args:
         turns: In their order; one whose own is not among them follows the one before it.
         file_name: What the page calls a file that it does not hold.
+        note: Names the sentence that a question has whose files did not come along.
 
     Attributes:
         rows: The lines of `messages.jsonl`.
         logs: The lines of each log, by the id of its run.
         leaf: The id of the last turn of the branch in sight, if there is one.
+        ids: Those of rows, by those of their turns.
     """
 
-    def __init__(self, turns: Iterable[ExportedTurn], file_name: Callable[[ContentItem], str]) -> None:
-        self._file_name = file_name
+    def __init__(
+        self, turns: Iterable[ExportedTurn], file_name: Callable[[ContentItem], str], *, note: str = NOTE
+    ) -> None:
+        self._file_name, self._note = file_name, note
         self.rows: list[dict[str, Any]] = []
         self.logs: dict[str, list[dict[str, Any]]] = {}
         self.leaf: str | None = None
-        self._ids: dict[str | None, str] = {}  # of rows, by those of their turns
+        self.ids: dict[str | None, str] = {}
         for turn in turns:
             row = self._row(turn)
             self.rows.append(row)
-            self._ids[turn.id] = row["id"]
+            self.ids[turn.id] = row["id"]
             self.leaf = row["id"] if turn.shown else self.leaf
+
+    def parent(self, turn: ExportedTurn) -> str | None:
+        """The id of the row that a turn follows."""
+        return self.ids.get(turn.parent_id, self.leaf)
 
     def _row(self, turn: ExportedTurn) -> dict[str, Any]:
         parts = [self._part(one, turn.citations) for one in turn.messages]
         status = "interrupted" if turn.status == "running" else turn.status
         at = turn.created_at.timestamp()
         run = _run(turn.run, status, at) if turn.run is not None else None
-        if run is not None and (log := _log(turn)):
+        if run is not None and (log := _log(turn, parts)):
             self.logs[run["id"]] = log
         return {
             "id": new_id(),
-            "parent_id": self._ids.get(turn.parent_id, self.leaf),
+            "parent_id": self.parent(turn),
             "role": turn.role,
             "status": status,
             "created_at": at,
@@ -86,7 +109,7 @@ class SharedTurns:
             said = _plainly(message.get_text_content())
             extra["passages"] = [_passage(known.get(number), number, said) for number in numbers]
         if message.role == USER and message.is_multimodal():
-            extra["note"] = NOTE
+            extra["note"] = self._note
         return message.model_copy(update={"content": self._content(message), "extra": extra or None})
 
     def _content(self, message: Message) -> str:
@@ -140,15 +163,48 @@ def _error(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"key": key, "message": message, "details": told}
 
 
-def _log(turn: ExportedTurn) -> list[dict[str, Any]]:
-    """What its messages do not say: that its reader wrote the answer, and what agents said that were called."""
+def _log(turn: ExportedTurn, parts: Sequence[Message]) -> list[dict[str, Any]]:
+    """What its messages do not say: what the check found, that its reader wrote the answer, what agents within said."""
     events: list[RunEvent] = []
     for inner in turn.inner:
         said = [one.get_text_content() for one in inner.messages if one.role != FUNCTION]
         for text in filter(None, said):
             events += [NestedEvent(inner.calls, one) for one in (MessageStarted(None), TextDelta(text))]
+    events += _check(turn, parts)
     if turn.edited:
         events.append(Edited())
     logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1)]
     rows = ({"seq": one.seq, "at": one.at, "kind": one.kind, "payload": one.payload} for one in rows_of(logged))
     return [json.loads(json.dumps(row)) for row in rows]
+
+
+def _check(turn: ExportedTurn, parts: Sequence[Message]) -> Iterator[RunEvent]:
+    """What was found of its sentences, by their places in the messages as they are now."""
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(parts), start=1))
+    waiting: dict[str, list[ExportedClaim]] = {}
+    for one in turn.claims:
+        waiting.setdefault(one.text, []).append(one)
+    found: list[tuple[ExportedClaim, Checked]] = []
+    for at, block in enumerate(reply.blocks):
+        for sentence, end in sentences_of(block.text) if isinstance(block, TextBlock) else ():
+            if alike := waiting.get(" ".join(sentence.split())):
+                claim = alike.pop(0)
+                reasons = tuple(Reason(one.kind, one.words, one.instead, one.passage) for one in claim.reasons)
+                found.append((claim, Checked(at, end, claim.verdict, claim.numbers, reasons)))
+    if found or turn.uncounted:
+        uncounted = (Uncounted(),) if turn.uncounted else ()
+        yield ClaimsChecked(tuple(checked for _, checked in found), uncounted=uncounted)
+    if left_out := tuple(_left_out(turn)):
+        yield MoreSaid(left_out)
+    if turn.judged_by:
+        said = [Judged(at.block, at.end, one.judged) for one, at in found if one.judged is not None]
+        yield ClaimsJudged(turn.judged_by, tuple(said), len(said))
+
+
+def _left_out(turn: ExportedTurn) -> Iterator[LeftOut]:
+    for sentence in turn.left_out:
+        for one in turn.citations:
+            place = re.search(r"\s+".join(map(re.escape, sentence.split())), one.text)
+            if place is not None:
+                yield LeftOut(one.number, place.start(), place.end(), sentence)
+                break

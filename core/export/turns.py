@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from core.export.schema import (
     ExportedCall,
     ExportedCitation,
+    ExportedClaim,
     ExportedDoubt,
     ExportedInner,
+    ExportedReason,
     ExportedRun,
     ExportedThought,
     ExportedTurn,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from core.export.redaction import Redaction
     from core.messages.events import Event
     from core.rag.called import Names
+    from core.rag.claims.rules import Reason
     from core.storage.base import AgentThought, RunRecord
     from core.storage.whole_conversations import WholeTurn
 
@@ -94,6 +97,7 @@ def turn_of(
         rated_for=redaction.said(reply.rated_for),
         judged_by=redaction.said(reply.judged.model) if reply.judged is not None else "",
         checked=len(checked.claims) if checked is not None else 0,
+        claims=tuple(_claims(checked, redaction)) if checked is not None else (),
         doubted=tuple(_doubts(checked, redaction)) if checked is not None else (),
         left_out=tuple(redaction.said(one.sentence) for one in reply.left_out),
         computed=tuple(redaction.said(str(one.get("text") or "")) for one in untold(reply)),
@@ -117,6 +121,24 @@ def _doubts(reply: Reply, redaction: Redaction) -> Iterator[ExportedDoubt]:
             words, instead = (redaction.said(reason.words), redaction.said(reason.rival)) if reason else ("", "")
             text = redaction.said(" ".join(sentence.split()))
             yield ExportedDoubt(text=text, verdict=claim.verdict, words=words, instead=instead)
+
+
+def _claims(reply: Reply, redaction: Redaction) -> Iterator[ExportedClaim]:
+    judged = {(one.block, one.end): one.borne_out for one in reply.judged.said} if reply.judged is not None else {}
+    for claim, sentence in zip(reply.claims, claimed_sentences(reply), strict=True):
+        if sentence:
+            yield ExportedClaim(
+                text=redaction.said(" ".join(sentence.split())),
+                verdict=claim.verdict,
+                numbers=claim.numbers,
+                reasons=tuple(_reason(one, redaction) for one in claim.reasons),
+                judged=judged.get((claim.block, claim.end)),
+            )
+
+
+def _reason(one: Reason, redaction: Redaction) -> ExportedReason:
+    words, instead = redaction.said(one.words), redaction.said(one.rival)
+    return ExportedReason(kind=one.kind, words=words, instead=instead, passage=one.passage)
 
 
 def _marked(messages: list[Message], reply: Reply | None) -> list[Message]:

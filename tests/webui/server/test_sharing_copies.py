@@ -13,6 +13,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from core.errors import NotFoundError
+from core.runs.claim_check import claimed_sentences
 from core.runs.log import Edited
 from core.storage import shares
 from core.storage.base import StoredMessage
@@ -217,6 +218,33 @@ async def test_the_copy_has_the_pages_that_were_cited_and_no_document(here: Shar
     await here.desk.deletions.finish(here.engine)
     panel = await act(here.desk, there, f'{{"do": "cite", "message": "{turns[-1].id}", "n": {mark}}}')
     assert f"./files/{outline.files[0].id}" in unescape(panel)
+
+
+def doubtful(request: Any) -> Reply:
+    """Two sentences of the policy with a mark, and one that nothing in it says."""
+    return Reply(text=f"{answer(request).text} The fee is 99 dollars.")
+
+
+@pytest.mark.parametrize("here", [(doubtful, "Yes.", "Yes.")], indirect=True)
+async def test_the_copy_says_of_its_sentences_what_was_found_of_them(here: Sharing, tmp_path: Path) -> None:
+    view = here.tab()
+    await here.say(view, QUESTION, (policy_pdf(tmp_path),))
+
+    async def found(owner: str, conversation: str) -> list[tuple[str, str, tuple[Any, ...]]]:
+        last = (await thread(here, owner, conversation))[-1]
+        async with here.engine.workspaces.open(owner) as workspace:
+            reply = await workspace.runs.reply(last)
+        sentences = claimed_sentences(reply)
+        return [(said, one.verdict, one.reasons) for said, one in zip(sentences, reply.claims, strict=True)]
+
+    before = await found(here.owner, view.conversation_id)
+    assert {verdict for _, verdict, _ in before} == {"supported", "unsupported"}
+    made = await copied(here, await shared(here, view))
+    assert await found(OTHER, made["open"]) == before
+    here.asks = OTHER
+    path = (await here.call("make", id=made["open"], lasts="ever"))["path"]
+    again = await copied(here, path.rpartition("/")[2], "b-third")
+    assert await found("b-third", again["open"]) == before
 
 
 @pytest.mark.parametrize("here", [(answer, "Yes.", "Yes.")], indirect=True)
