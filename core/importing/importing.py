@@ -67,7 +67,7 @@ async def bring_in(
     """Take a file's conversations in.
 
     Args:
-        path: A bundle of Parlour's, or an export of ChatGPT, Claude, Open WebUI or LibreChat: ZIP or JSON.
+        path: A bundle or JSON of Parlour's, or an export of ChatGPT, Claude, Open WebUI or LibreChat: ZIP or JSON.
         stores: Of whom they are from now on.
         name: What the reader calls the file; its own name if left out.
         told: Called with the share of the work that is done, in another thread.
@@ -110,6 +110,23 @@ async def bring_in(
             left_out["computed"] = disowned
     told(1.0)
     return replace(imported, left_out=dict(left_out), here=tuple(dict.fromkeys(here.values())))
+
+
+def check(path: Path, *, name: str = "") -> None:
+    """Read a file as `bring_in` does, and keep nothing of it.
+
+    Args:
+        name: What the reader calls the file; its own name if left out.
+
+    Raises:
+        StorageError: There is no room to unpack it.
+        UnsupportedFormatError: It cannot be taken in.
+    """
+    with TemporaryDirectory(prefix="parlour-import-") as folder:
+        try:
+            _read(path, name or path.name, Stage(Path(folder), lambda _: None), Counter(), lambda _: None)
+        except OSError as error:
+            raise translated(error, Path(folder)) from error
 
 
 def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:

@@ -27,8 +27,8 @@ def bring_in(arguments: Sequence[str]) -> int:
     """`parlour import`: bring conversations in; returns the exit code of `on_data_folder`."""
     parser = Parser(
         prog="parlour import",
-        description="Bring conversations in: a bundle of Parlour's, or an export of ChatGPT, Claude, Open WebUI or "
-        "LibreChat (ZIP or JSON). All of it is checked first; what cannot be taken in changes nothing.",
+        description="Bring conversations in: a bundle or JSON of Parlour's, or an export of ChatGPT, Claude, Open "
+        "WebUI or LibreChat (ZIP or JSON). All of it is checked first; what cannot be taken in changes nothing.",
         allow_abbrev=False,
     )
     parser.add_argument("file", type=Path, help="the file")
@@ -40,6 +40,10 @@ def bring_in(arguments: Sequence[str]) -> int:
 
 
 def _bring_in(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    if not settings.home.exists():  # what cannot be taken in makes no data folder either
+        from core.importing.importing import check
+
+        check(given.file, name=str(given.file))
     settings.make_home()
     return list(import_told(asyncio.run(_run(given, settings, words)), words))
 

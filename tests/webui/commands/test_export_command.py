@@ -65,6 +65,15 @@ def test_a_bundle_of_all_comes_into_another_folder(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().err.startswith(f"parlour: {bundle} is damaged or was changed at {bundle}.")
 
 
+def test_what_cannot_be_taken_in_makes_no_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rubbish, there = tmp_path / "rubbish.json", tmp_path / "there"
+    for data in (b"no JSON", b"PK\x03\x04 no archive", b"[{}]"):
+        rubbish.write_bytes(data)
+        assert main(["import", str(rubbish), "--home", str(there), "--lang", "en"]) == 1
+        assert capsys.readouterr().err.startswith("parlour: ")
+        assert not there.exists()
+
+
 def test_several_are_one_archive(tmp_path: Path) -> None:
     talks = [kept(tmp_path), kept(tmp_path)]
     out = tmp_path / "talks.zip"
