@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from core.importing import chatgpt, claude, librechat, open_webui
+from core.importing import chatgpt, claude, librechat, open_webui, own_json
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable
 
     from core.importing.tree import Foreign
+    from core.storage.arriving import ArrivingConversation
 
 
 class Reader(NamedTuple):
@@ -19,15 +20,17 @@ class Reader(NamedTuple):
     Args:
         name: What the application is called.
         takes: Whether an object of the file is a conversation of it.
-        read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name.
+        read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name;
+            as rows where it is ours, `None` where nothing in it was said.
     """
 
     name: str
     takes: Callable[[dict[str, Any]], bool]
-    read: Callable[[dict[str, Any], Counter[str], Callable[[str], str]], Foreign]
+    read: Callable[[dict[str, Any], Counter[str], Callable[[str], str]], Foreign | ArrivingConversation | None]
 
 
 READERS: Final = (
+    Reader("Parlour", own_json.takes, own_json.read),
     Reader("ChatGPT", chatgpt.takes, chatgpt.read),
     Reader("Claude", claude.takes, claude.read),
     Reader("Open WebUI", open_webui.takes, open_webui.read),

@@ -1,4 +1,4 @@
-"""Reads the exports of other applications into a stage; a conversation that is broken is left out and counted."""
+"""Reads exports of other applications, and our JSON, into a stage; a broken conversation is left out and counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from core.importing.catalog import READERS
 from core.importing.json_elements import ElementError, elements
 from core.importing.problems import problem
-from core.importing.tree import BrokenTreeError, arrived
+from core.importing.tree import BrokenTreeError, NewerExportError, arrived
+from core.importing.tree import Foreign as Tree
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -78,7 +79,10 @@ class Foreign:
             self._left_out["broken"] += 1
             return
         try:
-            made = arrived(reader.read(one, self._left_out, self._find), self._left_out, self._keep)
+            found = reader.read(one, self._left_out, self._find)
+            made = arrived(found, self._left_out, self._keep) if isinstance(found, Tree) else found
+        except NewerExportError as error:
+            raise problem("import_newer", file=self._name) from error
         except BrokenTreeError:
             self._left_out["broken"] += 1
             return

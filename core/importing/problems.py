@@ -14,7 +14,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "import_folder": ("{file} is a folder.", "Name a file in it."),
     "import_unknown": (
         "Parlour cannot read {file} as an export.",
-        "It reads its own bundles (no JSON) and exports of ChatGPT, Claude, Open WebUI and LibreChat. Nothing came in.",
+        "It reads its own bundles and JSON, and exports of ChatGPT, Claude, Open WebUI and LibreChat. Nothing came in.",
     ),
     "import_stopped": ("{file} was called off.", "Nothing of it was taken in."),
     "import_damaged": ("{file} is damaged or was changed at {where}.", "Export it again; nothing was taken in."),

@@ -30,6 +30,10 @@ class BrokenTreeError(ValueError):
     """Messages follow each other in a circle, or two have the same id."""
 
 
+class NewerExportError(ValueError):
+    """A newer Parlour exported it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attached:
     """A file of a message: its bytes, or the name of the entry that holds them."""

@@ -23,7 +23,7 @@ from core.importing import open_webui
 from core.importing.catalog import READERS
 from core.importing.importing import Imported, bring_in
 from core.importing.json_elements import ElementError, elements
-from core.importing.tree import BrokenTreeError, arrived, moment
+from core.importing.tree import BrokenTreeError, Foreign, arrived, moment
 from core.storage.base import StoredMessage
 from tests.core.importing.talks import Home, home
 from tests.stored_files import stored
@@ -351,7 +351,8 @@ async def test_whatever_a_file_says_a_reader_gives_a_tree_or_refuses(one: dict[s
     for reader in READERS:
         if reader.takes(one):
             try:
-                made = arrived(reader.read(one, Counter(), lambda _: ""), Counter(), lambda _: None)
+                found = reader.read(one, Counter(), lambda _: "")
+                made = arrived(found, Counter(), lambda _: None) if isinstance(found, Foreign) else found
             except BrokenTreeError:
                 continue
             known: set[str | None] = {None}

@@ -1,0 +1,100 @@
+"""Parlour's own export as JSON, taken in again: what its page shows of each turn, and no bytes of files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import UnsupportedFormatError
+from core.export.schema import FORMAT, VERSION, read_export
+from core.export.shared_turns import SharedTurns
+from core.importing.tree import BrokenTreeError, NewerExportError, moment
+from core.storage.arriving import LONGEST_TITLE, ArrivingConversation, ArrivingTurn
+from core.storage.base import new_id
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable
+
+    from core.export.schema import ConversationExport, ExportedTurn
+    from core.messages.content import ContentItem
+
+_NOTE: Final = "json_without_files"
+_ROLES: Final = {"user": {"user"}, "assistant": {"assistant", "function"}}
+
+
+def takes(one: dict[str, Any]) -> bool:
+    """Whether an object of a file is an exported conversation of ours."""
+    return one.get("format") == FORMAT
+
+
+def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]) -> ArrivingConversation | None:
+    """The conversation as rows; `None` where nothing in it was said.
+
+    Args:
+        left_out: Counts what is left out, by the reason.
+        find: Not used: of files it has no bytes.
+
+    Raises:
+        BrokenTreeError: It is none, or not all of it.
+        NewerExportError: A newer Parlour exported it.
+    """
+    del find
+    version = one.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise NewerExportError
+    try:
+        export = read_export(json.dumps(one))
+    except (UnsupportedFormatError, ValueError, RecursionError) as error:
+        raise BrokenTreeError from error
+    turns = [turn for turn in export.turns if turn.messages]
+    if not turns:
+        left_out["empty"] += 1
+        return None
+    ids = {turn.id for turn in turns}
+    if len(ids) < len(turns) or any(part.role not in _ROLES[turn.role] for turn in turns for part in turn.messages):
+        raise BrokenTreeError
+    made = _Turns(export)
+    begun, used = (
+        moment(when.isoformat()) for when in (export.conversation.created_at, export.conversation.updated_at)
+    )
+    if begun is None or any(moment(turn.created_at.isoformat()) is None for turn in turns):
+        raise BrokenTreeError
+    left_out["files"] += len(export.files)
+    row = {
+        "id": new_id(),
+        "title": " ".join(export.conversation.title.split())[:LONGEST_TITLE],
+        "titled_by": "person",
+        "created_at": begun,
+        "updated_at": max(used or 0.0, begun),
+        "leaf_id": made.leaf,
+    }
+    return ArrivingConversation(row, tuple(made.arriving()))
+
+
+class _Turns(SharedTurns):
+    """All versions of all turns, each where it was."""
+
+    def __init__(self, export: ConversationExport) -> None:
+        self._names = {one.id: one.name for one in export.files}
+        super().__init__((turn for turn in export.turns if turn.messages), self._called, note=_NOTE)
+
+    def arriving(self) -> list[ArrivingTurn]:
+        """Them as rows."""
+        found: list[ArrivingTurn] = []
+        for row in self.rows:
+            own = {name: value for name, value in row.items() if name not in {"run", "thoughts"}}
+            log = self.logs.get(row["run"]["id"], []) if row["run"] is not None else []
+            found.append(ArrivingTurn(own, row["run"], tuple(log)))
+        return found
+
+    def parent(self, turn: ExportedTurn) -> str | None:
+        """Raises BrokenTreeError: it follows none that came before it."""
+        if turn.parent_id is not None and turn.parent_id not in self.ids:
+            raise BrokenTreeError
+        return self.ids[turn.parent_id] if turn.parent_id is not None else None
+
+    def _called(self, item: ContentItem) -> str:
+        addresses = [str(one) for one in (item.value if isinstance(item.value, list) else [item.value])]
+        found = (name for one in addresses for key, name in self._names.items() if name and key in one)
+        return ", ".join(found) or item.type
