@@ -32,6 +32,8 @@ _SIGN: Final = re.compile(r"&#?\w+;|[^\s&<>]")
 _WORD: Final = re.compile(rf"(?:{_SIGN.pattern})+")
 _NAMED: Final = re.compile(rb"^<([0-9a-f]{4})> (?:<([0-9a-f]{4})> )?<([0-9a-f]{4,6})>", re.MULTILINE | re.IGNORECASE)
 _JOINED: Final = ((0xFB00, 0xFB06), (0xFB50, 0xFDFB), (0xFE70, 0xFEFC))  # ligatures of Latin and forms of Arabic
+_UNDRAWN: Final = re.compile("[\ufe0e\ufe0f]|(?<=\\S)[\U0001f3fb-\U0001f3ff]")
+"""Says in which colour an emoji is drawn: MuPDF has black ones alone, and draws an empty box for it."""
 _TAGS: Final = re.compile(r"(<[^<>]*>)")
 
 
@@ -71,7 +73,7 @@ def main(given: str, style: str, made: str) -> None:
     """What the process does: read the page, lay it out, number its sheets, and keep only the letters it needs."""
     library = pymupdf()
     draft = f"{made}.part"
-    html = Path(given).read_text("utf-8")
+    html = _UNDRAWN.sub("", Path(given).read_text("utf-8"))
     _Paper(library, Path(style).read_text("utf-8")).write(html, draft)
     document = library.open(draft)
     for number, page in enumerate(document, start=1):

@@ -194,6 +194,13 @@ def test_on_paper_chinese_is_readable_and_sheets_are_numbered() -> None:
     assert len(made) < 400_000  # of a font there is what is used
 
 
+def test_on_paper_an_emoji_is_one_sign_whatever_says_how_it_would_be_coloured() -> None:
+    from core.rag.parsers.pdf_mupdf import pymupdf
+
+    (page,) = pymupdf().open("pdf", as_pdf("<p>a❤️b 👍🏽c ⚠︎d</p>", PRINTED))
+    assert page.get_text().split("\n")[0] == "a❤b 👍c ⚠d"
+
+
 class Shelf:
     """What exports, without a database."""
 
