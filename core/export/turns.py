@@ -117,7 +117,7 @@ def _checked(messages: list[Message], logged: Sequence[LoggedEvent]) -> Reply | 
 def _doubts(reply: Reply, redaction: Redaction) -> Iterator[ExportedDoubt]:
     for claim, sentence in zip(reply.claims, claimed_sentences(reply), strict=True):
         if claim.verdict != "supported" and sentence:
-            reason = next(iter(claim.reasons), None)
+            reason = claim.reason
             words, instead = (redaction.said(reason.words), redaction.said(reason.rival)) if reason else ("", "")
             text = redaction.said(" ".join(sentence.split()))
             yield ExportedDoubt(text=text, verdict=claim.verdict, words=words, instead=instead)

@@ -62,6 +62,11 @@ class Checked(NamedTuple):
     numbers: tuple[int, ...]
     reasons: tuple[Reason, ...] = ()
 
+    @property
+    def reason(self) -> Reason | None:
+        """The one that is told: the first for which a passage says something else, where there is one."""
+        return next((one for one in self.reasons if one.rival), next(iter(self.reasons), None))
+
 
 Hurried: TypeAlias = Literal["words", "searches", "none"]
 """What a check had no time for: meaning, the search of all documents for what is doubtful, or any of it (`none`)."""

@@ -231,8 +231,8 @@ def _sign(claim: Checked, words: Words, searched: str, *, judged: bool, uncounte
     if judged:
         said = words("claims.judged")
         said = f"{said} {words('claims.search')}" if searched else said
-    if doubted and claim.reasons:
-        _, own, rival, number = claim.reasons[0]
+    if doubted and (reason := claim.reason) is not None:
+        _, own, rival, number = reason
         sign = _DIFFERS if rival else sign
         said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
         said = f"{said} {words('claims.search')}" if searched else said

@@ -158,6 +158,11 @@ def test_who_judged_the_sentences_and_what_they_leave_out_go_along() -> None:
             "（此处为“99 dollars”，原文为“89 dollars”）",
         ),
         (
+            (Reason("name", "fee"), Reason("amount", "99 dollars", "89 dollars", 1)),
+            "The fee is 99 dollars. (here “99 dollars”, there “89 dollars”)",
+            "（此处为“99 dollars”，原文为“89 dollars”）",
+        ),
+        (
             (Reason("amount", "99 dollars"),),
             "The fee is 99 dollars. (“99 dollars” was not found)",
             "（未找到“99 dollars”）",

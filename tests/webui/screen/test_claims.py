@@ -133,6 +133,13 @@ def test_a_sentence_that_says_otherwise_than_a_passage_shows_both_words(lang: st
     assert ("in 1, a name" if lang == "en" else "有 1 句的名称") in page
 
 
+def test_a_sentence_with_a_word_that_is_nowhere_and_one_that_differs_is_signed_by_the_one_that_differs() -> None:
+    reasons = (Reason("name", "Anna"), Reason("amount", "300", "750", 2))
+    page = unescape(shown(Checked(1, ENDS[0], "unsupported", (), reasons)))
+    assert "Here “300”, in passage 2 “750”." in page
+    assert '<span aria-hidden="true">≠</span>' in page
+
+
 def test_what_stands_in_no_passage_is_told_with_its_words() -> None:
     page = shown(Checked(1, ENDS[0], "unsupported", (), (Reason("name", "<Anna>"),)))
     assert "<Anna>" not in page
