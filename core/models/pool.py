@@ -337,7 +337,9 @@ class ModelLoader:
             now - self._told_at >= _EVERY or progress.done >= progress.total
         ):
             self._told_at = now
-            self._readiness.mark("model", "loading", done=progress.done, total=progress.total)
+            # A model that comes in the place of another, which cannot be fetched, is called by its own name.
+            known = {"label": self.model.label} if self.model is not None else {}
+            self._readiness.mark("model", "loading", done=progress.done, total=progress.total, **known)
 
     def _settled(self, task: asyncio.Task[BaseChatModel]) -> None:
         if task.cancelled():

@@ -250,13 +250,14 @@ class LlamaCppModel(BaseChatModel):
         store = WeightStore(self._config.weights_dir)
         failed: ModelServiceError | None = None
         for weights in self._choices:
+            self._describe(weights)  # also while it is fetched
             try:
                 path = store.fetch(weights, progress, stop)
             except ModelServiceError as error:
                 failed = failed or error
             else:
-                self._describe(weights)
                 return path, weights.context or read_gguf(path, whole=True).context or self._config.context
+        self._describe(self._choices[0] if self._choices else None)
         raise failed or ModelServiceError(message="There is no model to load.")
 
 

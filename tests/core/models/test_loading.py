@@ -55,6 +55,20 @@ async def test_progress_comes_from_any_thread_and_ends_ready() -> None:
     assert model.is_closed
 
 
+async def test_a_model_that_is_fetched_in_the_place_of_another_is_told_by_its_own_name() -> None:
+    class SecondChoice(Fetched):
+        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+            self.label = "the second"
+            await super().prepare(progress)
+
+    told = list[tuple[int, str]]()
+    readiness = Readiness(lambda: told.append((readiness["model"].done, readiness["model"].label)))
+    loader = ModelLoader(lambda: SecondChoice("x"), readiness)
+    await loader.ready()
+    assert (10, "the second") in told
+    await loader.aclose()
+
+
 async def test_that_a_model_runs_in_this_process_can_be_known_before_it_is_made() -> None:
     for inside in (True, False):
         readiness = Readiness()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from core.llm.backends.llama_server import Chunk, LlamaQuestion
 from core.llm.backends.meanings import in_words
 from core.llm.ledger import LedgerCall, recorded_by
 from core.llm.open_model import get_chat_model
-from core.llm.request import ChatRequest, ReadSoFar
+from core.llm.request import ChatRequest, Progress, ReadSoFar
 from core.llm.weights_catalog import Weights
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
@@ -152,9 +152,11 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def fetch(self, weights: Weights, *_: object) -> Path:
+    def fetch(self, weights: Weights, progress: Callable[[Progress], None] | None, *_: object) -> Path:
         if weights.name != self.has:
             raise ModelServiceError(message="Not here.", key="weights_unreachable")
+        if progress is not None:
+            progress(Progress(weights.label, 1, 2))
         return self.folder / weights.file
 
 
@@ -191,6 +193,12 @@ async def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 async def test_where_the_first_choice_cannot_be_had_the_last_resort_answers(model: LlamaCppModel) -> None:
     await model.prepare()
     assert model.label == "SmolLM2 135M, built in"
+
+
+async def test_while_the_last_resort_is_fetched_the_model_is_called_by_its_name(model: LlamaCppModel) -> None:
+    called: list[tuple[str, str]] = []
+    await model.prepare(lambda progress: called.append((progress.what, model.label)))
+    assert called == [("SmolLM2 135M", "SmolLM2 135M, built in")]
 
 
 async def test_where_nothing_can_be_had_the_first_reason_is_given(
