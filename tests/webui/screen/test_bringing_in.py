@@ -59,3 +59,31 @@ def test_what_came_in_is_looked_at_here_and_in_other_tabs(
     else:
         assert {"do": "look"} not in stage.asked
         assert page.evaluate("window.told") == []
+
+
+def test_on_a_phone_the_notice_is_as_wide_as_the_page_and_its_text_as_wide_as_the_notice(
+    show: Show, tmp_path: Path
+) -> None:
+    page = show("running", width=390, height=780, has_touch=True)
+    left = ["Left out: 3 files that are not in the export.", "Left out: 12 results and calls of tools."]
+    said = json.dumps({**CAME, "left": left})
+    page.route("**/conversations/import", lambda route: route.fulfill(body=said, content_type="application/json"))
+    (tmp_path / "export.json").write_text("[]")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("import conv")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("option", name="Import conversations…").click()
+    chooser.value.set_files(tmp_path / "export.json")
+    notice = page.locator(".p-bringing")
+    expect(notice).to_contain_text("2 conversations came in")
+    box, text = notice.bounding_box(), notice.locator(".p-told").bounding_box()
+    assert box is not None
+    assert text is not None
+    assert (box["x"], box["width"]) == (12, 366)
+    assert text["width"] > 330
+    for button in notice.locator("button").all():
+        at = button.bounding_box()
+        assert at is not None
+        assert at["y"] >= text["y"] + text["height"]
+        assert at["height"] >= 40
+        assert at["x"] + at["width"] <= 378
