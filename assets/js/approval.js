@@ -97,6 +97,12 @@ function noted({ target }) {
   remember(field, target);
 }
 
+// In a field that expects one line Enter does nothing; a text that needs another line gets it by Shift and Enter.
+function entered(event) {
+  if (event.key !== 'Enter' || event.isComposing || !event.target.matches?.('#ask .p-asks textarea[data-one-line]')) return;
+  if (!event.shiftKey || event.target.dataset.kind !== 'text') event.preventDefault();
+}
+
 function remember(area, part = area) {
   const within = area.closest('.p-asks');
   place = { which: within && named(within), name: area.dataset.name, at: placeIn(area, part), start: area.selectionStart, end: area.selectionEnd };
@@ -114,6 +120,7 @@ function watch() {
 export function start() {
   onChange(watch);
   addEventListener('input', noted, true);
+  addEventListener('keydown', entered);
   document.addEventListener('selectionchange', () => {
     const area = document.activeElement;
     if (area?.tagName === 'TEXTAREA' && area.closest('#ask .p-asks')) remember(area);

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 12
 _LETTERS_A_ROW = 72
+_ONE_LINE = " data-one-line"
 
 
 def wanted_sentence(asked: ApprovalAsked, words: Words) -> str:
@@ -105,14 +106,20 @@ def _argument_row(number: int, field: Field, words: Words) -> str:
     place = f"p-arg-{number}"
     told = words("ask.lines", n=f"{lines:,}") if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
     many = f'<span class="p-count-lines">{escaped(told)}</span>' if rows > _MOST_ROWS else ""
+    line = _ONE_LINE if _is_one_line(field) else ""
     # A break at the very beginning is left out by browsers: so there is one to be left out.
     return (
         f'<div class="p-arg{" p-counted" if many else ""}"><label for="{place}">{escaped(field.name)}{many}</label>'
         f'<textarea id="{place}" rows="{min(rows, _MOST_ROWS)}" data-name="{exact(field.name)}" '
-        f'data-kind="{field.kind}" dir="auto" spellcheck="false" autocomplete="off" '
+        f'data-kind="{field.kind}"{line} dir="auto" spellcheck="false" autocomplete="off" '
         f'aria-describedby="{place}-wrong">&#10;{exact(field.text)}</textarea>'
         f'<p class="p-wrong" id="{place}-wrong" role="alert"></p></div>'
     )
+
+
+def _is_one_line(field: Field) -> bool:
+    """Whether a field expects one line: of a text that is what stands there."""
+    return field.kind in {"number", "truth"} or (field.kind == "text" and "\n" not in field.text)
 
 
 def _rows(text: str) -> int:
@@ -195,6 +202,7 @@ def _control(field: FormField, about: str, words: Words) -> str:
     if field.kind == "truth":
         choices = (("true", words("form.yes")), ("false", words("form.no")))
     if not choices:
+        about += _ONE_LINE if "\n" not in field.text else ""
         return f'<textarea {about} rows="1" spellcheck="false">&#10;{exact(field.text)}</textarea>'
     options = [("", words("form.choose")), *choices]
     listed = "".join(

@@ -176,6 +176,38 @@ def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], s
     assert stage.asked == [{"do": "allow", "call": "a", "asked": which, "arguments": edited}]
 
 
+def test_enter_decides_nothing_and_begins_no_line_where_one_is_expected(
+    show: Callable[..., Page], stage: Stage
+) -> None:
+    page = show("asking_address")
+    card: Any = page.locator(".p-asks")
+    expect(page.locator(".p-asks[data-fresh]")).to_have_count(0)  # one that just came takes no answer yet
+    url, depth, headers = (card.get_by_role("textbox", name=name) for name in ("url", "depth", "headers"))
+    for field, begins, asked in ((url, False, True), (depth, False, False), (headers, True, True)):
+        before = field.input_value()
+        field.press("End")
+        field.press("Enter")
+        assert (field.input_value() != before) == begins
+        field.fill(before)
+        field.press("Shift+Enter")
+        assert ("\n" in field.input_value()[len(before) :]) == asked
+        field.fill(before)
+    expect(card).to_be_visible()
+    assert stage.asked == []
+
+
+def test_a_field_expects_one_line_where_one_stands_there_and_for_numbers() -> None:
+    card = ask_html([waiting(path="a.csv", text="a\nb", rows=4, deep={}, all=True)], EN)
+    lines = re.findall(r'data-name="(\w+)" data-kind="\w+"( data-one-line)?', card)
+    assert lines == [
+        ("path", " data-one-line"),
+        ("text", ""),
+        ("rows", " data-one-line"),
+        ("deep", ""),
+        ("all", " data-one-line"),
+    ]
+
+
 # One question comes after another, and each is answered as soon as it is there: in one task, in which no timer fires.
 ANSWERED_AT_ONCE = """async ([card, acts]) => {
     const place = card.parentElement, now = performance.now();

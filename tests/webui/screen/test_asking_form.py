@@ -97,6 +97,10 @@ def test_on_a_phone_a_form_is_filled_in_and_sent(show: Callable[..., Page], stag
     expect(title).to_be_focused()
     expect(card.get_by_role("alert").filter(has_text="This field is required.")).to_have_count(2)
     assert stage.asked == []
+    for field in (title, guests):
+        field.press("Enter")
+        expect(field).to_have_value("")
+    assert stage.asked == []
     title.fill("Reading")
     guests.fill("many")
     send.click()
