@@ -18,7 +18,6 @@ from core.rag.embedding.local import LocalEmbedder
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
 from core.rag.search.near_index import Known, Wanted, ids_of, near
-from core.rag.search.turns import Round
 from core.rag.shelf import Similarity
 
 if TYPE_CHECKING:
@@ -128,21 +127,6 @@ class MadeVectors(ABC):
     def model(self) -> str:
         """Under which name its vectors are kept: those of parts cannot be compared with those of whole chunks."""
         return f"{self.embedder.model} in {PARTS}" if self.in_parts else self.embedder.model
-
-    def fill(self, stop: threading.Event) -> bool:
-        """Make the vectors that are missing, batch by batch, until none is or `stop` is set.
-
-        Returns:
-            Whether none is missing now that should be there.
-
-        Raises:
-            ParlourError: The model failed, or the library cannot be written.
-        """
-        making = Round(self)
-        while not stop.is_set():
-            if not making.step(stop):
-                return making.is_whole
-        return False
 
     def can_make(self) -> bool | None:
         """Whether vectors can be made now; `None` where none are to be made: the library is too large."""

@@ -18,6 +18,7 @@ from core.rag.embedding.local import LocalEmbedder
 from core.rag.embedding.packaged import PACKAGES, LocalName
 from core.rag.index_file import IndexFile
 from core.rag.search.stored_vectors import Vectors
+from core.rag.search.turns import InTurns
 from core.rag.search.vector import HybridSearcher
 from core.rag.search.word_table import WordTable
 
@@ -83,7 +84,7 @@ def file(tmp_path: Path) -> Iterator[IndexFile]:
 @pytest.fixture
 def vectors(file: IndexFile) -> Vectors:
     made = Vectors(file, Leaning())
-    assert made.fill(threading.Event())
+    assert InTurns([made]).fill(threading.Event())
     return made
 
 
@@ -115,7 +116,7 @@ def test_of_two_that_are_nearly_as_like_the_one_with_the_year_is_first(file: Ind
             return np.array([unit(0.6 * SHARED + 0.53 * TOPIC + 0.47 * REST) for _ in texts], np.float32)
 
     made = Vectors(file, Undecided())
-    assert made.fill(threading.Event())
+    assert InTurns([made]).fill(threading.Event())
     assert found(made, "1921年的调查") == [1, 2]
     assert found(made, "1921年的调查", [(2, 1.0)]) == [2, 1]
 
@@ -123,7 +124,7 @@ def test_of_two_that_are_nearly_as_like_the_one_with_the_year_is_first(file: Ind
 def test_the_question_is_made_into_a_vector_once(file: IndexFile) -> None:
     model = Leaning()
     made = Vectors(file, model)
-    assert made.fill(threading.Event())
+    assert InTurns([made]).fill(threading.Event())
     found(made, "苍鹭吃什么？")
     found(made, "What does a heron eat?")
     assert model.asked == ["苍鹭吃什么？", "What does a heron eat?"]

@@ -26,6 +26,7 @@ from core.rag.library import Library
 from core.rag.search import near_index
 from core.rag.search.near_index import NearGraph, NearIndex
 from core.rag.search.stored_vectors import Vectors
+from core.rag.search.turns import InTurns
 from core.rag.search.vector import HybridSearcher, VectorSearcher
 from core.rag.search.word_table import WordTable
 
@@ -125,7 +126,7 @@ def made_anew(file: IndexFile, **documents: int) -> Vectors:
     for name, chunks in documents.items():
         put(file, name, chunks)
     vectors = opened(file)
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     assert vectors.graph is not None
     assert vectors.graph.fill(STOP)
     return vectors
@@ -193,7 +194,7 @@ def test_what_is_gone_is_not_found_and_what_comes_is(file: IndexFile, made: Made
     assert agreement(vectors) >= 0.99
     put(file, "c", 50)
     assert vectors.like("topic5 question", nearest=200) is None  # as long as a vector is missing
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     assert best(vectors, "topic5 of c 5")[0] == left[-1] + 6  # before it is in the graph
     assert vectors.graph is not None
     assert vectors.graph.fill(STOP)
@@ -275,7 +276,7 @@ def test_a_graph_mostly_of_what_is_gone_is_made_anew_and_a_small_library_needs_n
     assert len(graph_files(file)) == 1
     drop(file, "b")
     put(file, "c", 20)
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     assert vectors.graph.fill(STOP)
     assert vectors.graph.now() is None
     assert graph_files(file) == []
@@ -285,7 +286,7 @@ def test_a_graph_mostly_of_what_is_gone_is_made_anew_and_a_small_library_needs_n
 def test_what_a_process_left_that_was_killed_is_swept_and_what_another_writes_now_stays(file: IndexFile) -> None:
     put(file, "a")
     vectors = Vectors(file, Topics(), graph=NearIndex(file, Topics.model))
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     assert vectors.graph is not None
     assert vectors.graph.fill(STOP)
     (kept,) = file.path.parent.glob("*.near-*")
@@ -304,7 +305,7 @@ def test_a_graph_that_grew_is_written_once_in_a_while(file: IndexFile, made: Mad
     (first,) = graph_files(file)
     for number, chunks in enumerate((100, 300)):
         put(file, f"more {number}", chunks)
-        assert vectors.fill(STOP)
+        assert InTurns([vectors]).fill(STOP)
         assert vectors.graph is not None
         assert vectors.graph.fill(STOP)
         (kept,) = graph_files(file)
@@ -328,7 +329,7 @@ def test_a_graph_without_room_on_the_disk_serves_from_memory(
 def test_making_a_graph_ends_when_the_library_closes(file: IndexFile) -> None:
     put(file, "a")
     vectors = opened(file)
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     stop = threading.Event()
     stop.set()
     assert vectors.graph is not None
@@ -347,7 +348,7 @@ def test_without_the_package_all_are_compared(file: IndexFile, monkeypatch: pyte
 def test_questions_may_come_while_the_graph_grows(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=1_500)
     put(file, "b", 2_500)
-    assert vectors.fill(STOP)
+    assert InTurns([vectors]).fill(STOP)
     assert vectors.graph is not None
     growing = threading.Thread(target=vectors.graph.fill, args=(STOP,))
     growing.start()

@@ -16,6 +16,7 @@ from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.stored_vectors import Vectors
+from core.rag.search.turns import InTurns
 from core.rag.search.vector import HybridSearcher, VectorSearcher, top
 from core.rag.search.word_table import WordTable
 
@@ -84,7 +85,7 @@ def test_every_chunk_is_compared_whatever_came_and_went(file: IndexFile) -> None
     stop = threading.Event()
     for step, name in enumerate("abcdefg"):
         put(file, name, 5 + 3 * step)
-        assert (vectors, other)[step % 2].fill(stop)
+        assert InTurns([(vectors, other)[step % 2]]).fill(stop)
         if step % 3 == 2:
             drop(file, "abcdefg"[step - 1])
         for one in (vectors, other):
@@ -99,7 +100,7 @@ def test_nothing_is_compared_while_a_vector_is_missing(file: IndexFile) -> None:
     assert vectors.like("anything") is None
     put(file, "a", 3)
     assert vectors.like("anything") is None
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     put(file, "b", 3)
     assert vectors.like("anything") is None
     assert vectors.like("anything", ["a", "b"]) is None
@@ -128,13 +129,13 @@ def test_vectors_that_come_late_find_their_place(file: IndexFile) -> None:
 def test_a_gap_is_filled_whether_or_not_there_is_more_behind_it(file: IndexFile) -> None:
     put(file, "a", 20)
     vectors = Vectors(file, ByLot())
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     for name in ("", "b"):
         with file.writing() as db:
             db.execute("DELETE FROM vectors WHERE chunk_id IN (2, 9)")
         if name:
             put(file, name, 9)
-        assert vectors.fill(threading.Event())
+        assert InTurns([vectors]).fill(threading.Event())
         again = Vectors(file, ByLot())
         assert compared(again, "question") == expected(file, "question")
 
@@ -142,13 +143,13 @@ def test_a_gap_is_filled_whether_or_not_there_is_more_behind_it(file: IndexFile)
 def test_what_was_found_stays_as_it_is_when_more_comes(file: IndexFile) -> None:
     vectors = Vectors(file, ByLot())
     put(file, "a", 40)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     found = vectors.like("question")
     assert found is not None
     before = found.ids.copy(), found.cosines.copy()
     for name in "bcde":
         put(file, name, 3)
-        assert vectors.fill(threading.Event())
+        assert InTurns([vectors]).fill(threading.Event())
         assert compared(vectors, "question") == expected(file, "question")
     assert np.array_equal(found.ids, before[0])
     assert np.array_equal(found.cosines, before[1])
@@ -157,7 +158,7 @@ def test_what_was_found_stays_as_it_is_when_more_comes(file: IndexFile) -> None:
 def test_the_best_are_taken_from_all(file: IndexFile) -> None:
     vectors = Vectors(file, ByLot())
     put(file, "a", 200)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     likeness = vectors.like("question")
     assert likeness is not None
     order = np.argsort(-likeness.cosines, kind="stable")
@@ -171,7 +172,7 @@ def test_the_best_are_taken_from_all(file: IndexFile) -> None:
 def test_words_of_a_chunk_that_is_gone_by_now_do_no_harm(file: IndexFile, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = Vectors(file, ByLot())
     put(file, "a", 9)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     monkeypatch.setattr(KeywordSearcher, "find", lambda *_: [(999, 9.0), (4, 3.0), (0, 1.0)])
     found = HybridSearcher(WordTable(file), [vectors]).find("question", 9)
     assert {one for one, _ in found} == set(range(1, 10))
@@ -183,7 +184,7 @@ def test_how_many_chunks_of_a_document_have_vectors_is_known_while_they_are_made
     put(file, "b", 3)
     vectors = Vectors(file, ByLot(), most=10)
     assert vectors.made(["a", "b", "nobody"]) == {"a": (0, 5), "b": (0, 3)}
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     with file.writing() as db:
         db.execute("DELETE FROM vectors WHERE chunk_id = 2")
     assert vectors.made(["a"]) == {"a": (4, 5)}

@@ -18,6 +18,7 @@ from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.prose import sentence_spans
 from core.rag.search.stored_vectors import PARTS, Vectors, parts_of
+from core.rag.search.turns import InTurns
 from core.rag.search.word_table import WordTable
 
 TEXT = "One lamp is green. Two are red. Three are blue. Four are old. Five are new. Six are sold."
@@ -93,7 +94,7 @@ def test_a_chunk_is_as_like_as_the_likest_of_its_parts(file: IndexFile) -> None:
     texts = {"a": [TEXT, "Only this."], "b": ["One lamp. Two lamps. Three lamps.", TEXT[20:], ""]}
     for name, some in texts.items():
         put(file, name, some)
-        assert vectors.fill(threading.Event())
+        assert InTurns([vectors]).fill(threading.Event())
     for wanted in (None, ["a"], ["b"]):
         found = vectors.like("which lamp", wanted)
         assert found is not None
@@ -113,7 +114,7 @@ def test_a_chunk_is_kept_when_all_of_its_parts_are_made(file: IndexFile) -> None
             return rows
 
     vectors = Vectors(file, Stopped(), in_parts=True)
-    assert not vectors.fill(stop)
+    assert not InTurns([vectors]).fill(stop)
     assert vectors.made(["a"]) == {"a": (1, 2)}
     assert vectors.like("which lamp") is None
 
@@ -121,9 +122,9 @@ def test_a_chunk_is_kept_when_all_of_its_parts_are_made(file: IndexFile) -> None
 def test_vectors_of_whole_chunks_are_others(file: IndexFile) -> None:
     put(file, "a", [TEXT])
     whole, parts = Vectors(file, ByLot()), Vectors(file, ByLot(), in_parts=True)
-    assert whole.fill(threading.Event())
+    assert InTurns([whole]).fill(threading.Event())
     assert parts.like("which lamp") is None
-    assert parts.fill(threading.Event())
+    assert InTurns([parts]).fill(threading.Event())
     found, other = whole.like("which lamp"), parts.like("which lamp")
     assert found is not None
     assert other is not None
