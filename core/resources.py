@@ -8,13 +8,13 @@ import shutil
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Final
 
 import psutil
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+GROUP: Final = Path("/sys/fs/cgroup")
+"""Where Linux tells what a container may use."""
 # More is never needed, and programs that close every number they might have would take seconds.
 _MOST_DESCRIPTORS = 65_536
 _LEAST_DESCRIPTORS = 16  # below it a page, a database and a reply cannot be opened together
@@ -93,6 +93,29 @@ def disk_check(home: Path) -> dict[str, Any]:
     except OSError:
         return {"ready": home.is_dir(), "free": None}
     return {"ready": free >= _LEAST_ROOM, "free": free}
+
+
+def free_memory(group: Path = GROUP) -> int:
+    """Bytes of memory that no program uses, of what a container is allowed where there is one.
+
+    Args:
+        group: The folder in which Linux tells what a control group may use and does (cgroup v2, memory).
+    """
+    free = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # without a bound it says "max"
+        bound, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        told = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        # What is kept of files goes where there is need.
+        free = min(free, bound - used + sum(int(value) for name, value in told if name == "inactive_file"))
+    return max(0, free)
+
+
+def all_memory(group: Path = GROUP) -> int:
+    """Bytes of memory that there are, or that a container is allowed; `group` as of `free_memory`."""
+    there = psutil.virtual_memory().total
+    with suppress(OSError, ValueError):
+        there = min(there, int((group / "memory.max").read_text()))
+    return there
 
 
 def step_back() -> None:

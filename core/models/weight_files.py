@@ -7,12 +7,11 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-import psutil
-
 from core.errors import ConflictError, ParlourError
 from core.llm.backends.llama_server import is_loaded
 from core.llm.weights import NoLongerWantedError, WeightStore
 from core.llm.weights_catalog import named, on_offer
+from core.resources import all_memory, free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +45,8 @@ class Machine:
     @classmethod
     def measured(cls, folder: Path) -> Machine:
         """This one, now."""
-        memory = psutil.virtual_memory()
         there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-        return cls(memory.total, memory.available, shutil.disk_usage(there).free)
+        return cls(all_memory(), free_memory(), shutil.disk_usage(there).free)
 
 
 @dataclass(frozen=True, slots=True)

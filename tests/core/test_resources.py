@@ -13,7 +13,11 @@ import pytest
 
 from core import resources
 from core.engine import Engine
+from core.models import weight_files
+from core.models.weight_files import Machine
+from core.rag.parsers import scans_ahead
 from core.readiness import Readiness
+from core.resources import all_memory, free_memory
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 
@@ -86,3 +90,22 @@ def test_a_disk_with_room_is_ready_and_a_full_one_is_not(tmp_path: Path, monkeyp
 
 def test_a_disk_that_is_gone_is_not_ready(tmp_path: Path) -> None:
     assert resources.disk_check(tmp_path / "unplugged")["ready"] is False
+
+
+def test_the_memory_that_a_container_may_use_counts(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1200000\n")
+    (tmp_path / "memory.current").write_text("1000000\n")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 300000\nfile 400000\n")
+    assert (free_memory(tmp_path), all_memory(tmp_path)) == (500_000, 1_200_000)
+    (tmp_path / "memory.max").write_text("max\n")
+    for group in (tmp_path, tmp_path / "none"):
+        assert 500_000 < free_memory(group) <= all_memory(group)
+
+
+def test_models_and_scans_are_held_against_the_same_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (weight_files, scans_ahead):
+        monkeypatch.setattr(module, "free_memory", lambda: 1_000)
+    monkeypatch.setattr(weight_files, "all_memory", lambda: 2_000)
+    machine = Machine.measured(tmp_path)
+    assert (machine.memory, machine.free_memory) == (2_000, 1_000)
+    assert scans_ahead.threads() == 1

@@ -201,7 +201,7 @@ async def test_a_model_larger_than_memory_is_not_begun(written: Path, monkeypatc
     class Memory:
         available = 1000
 
-    monkeypatch.setattr("core.llm.backends.transformers.load.psutil.virtual_memory", Memory)
+    monkeypatch.setattr("core.resources.psutil.virtual_memory", Memory)
     with pytest.raises(ParlourError) as caught:
         await TransformersModel({"model": str(written)}).prepare()
     assert caught.value.words_key == "model_no_memory"

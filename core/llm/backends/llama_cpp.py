@@ -37,6 +37,7 @@ from core.llm.wire.tools import ToolNames
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import SYSTEM, Message
+from core.resources import free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -211,7 +212,7 @@ class LlamaCppModel(BaseChatModel):
     def _weights(self) -> tuple[Weights, ...]:
         if self.model:
             return (named(self.model),)
-        return suited(_cores(), psutil.virtual_memory().available)
+        return suited(_cores(), free_memory())
 
     def _describe(self, weights: Weights | None) -> None:
         if weights is not None:

@@ -6,25 +6,22 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import psutil
 
 from core.errors import DocumentError
 from core.rag.parsers import ocr
-from core.resources import step_back
+from core.resources import GROUP, free_memory, step_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from concurrent.futures import Future
+    from pathlib import Path
 
     from core.rag.parsers.pdf_page import RawPage, Runs, Source
 
 MOST_THREADS: Final = 4
 """More need more memory than a reader of documents is allowed."""
 _FIRST, _FURTHER = 1_500_000_000, 500_000_000  # bytes that must be free for one page, and for each more at once
-_GROUP: Final = Path("/sys/fs/cgroup")
 
 
 def threads(free: Callable[[], int] | None = None) -> int:
@@ -38,27 +35,12 @@ def threads(free: Callable[[], int] | None = None) -> int:
     return max(1, min(cores, allowed_cores(), MOST_THREADS, 1 + room))
 
 
-def allowed_cores(group: Path = _GROUP) -> int:
+def allowed_cores(group: Path = GROUP) -> int:
     """How many cores the processor time is worth that a container is allowed; `MOST_THREADS` without a bound."""
     with suppress(OSError, ValueError):  # without a bound it says "max"
         quota, period = map(int, (group / "cpu.max").read_text().split())
         return max(1, -(-quota // period))
     return MOST_THREADS
-
-
-def free_memory(group: Path = _GROUP) -> int:
-    """Bytes of memory that no program uses, of what a container is allowed where there is one.
-
-    Args:
-        group: The folder in which Linux tells what a control group may use and does (cgroup v2, memory).
-    """
-    free = psutil.virtual_memory().available
-    with suppress(OSError, ValueError):  # without a bound it says "max"
-        bound, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
-        told = (line.split() for line in (group / "memory.stat").read_text().splitlines())
-        # What is kept of files goes where there is need.
-        free = min(free, bound - used + sum(int(value) for name, value in told if name == "inactive_file"))
-    return max(0, free)
 
 
 class ScansAhead:

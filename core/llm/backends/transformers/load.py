@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import httpx
 import httpx2
-import psutil
 from tqdm import tqdm
 
 from core.errors import (
@@ -22,6 +21,7 @@ from core.errors import (
     need_packages,
 )
 from core.llm.request import Progress
+from core.resources import free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,7 +269,7 @@ def _dtype(torch: Any, place: Place, device: Any) -> Any:
     if device.type != "cpu":
         return place.dtype if place.dtype == "auto" else getattr(torch, place.dtype)
     weights = _weights(place)
-    room = psutil.virtual_memory().available
+    room = free_memory()
     if place.dtype == "auto":
         fits = 4 * weights < room * 0.8
         chosen = torch.float32 if place.gguf_file or fits else torch.bfloat16

@@ -15,7 +15,7 @@ from core.rag.parsers.base import ParseOptions, Scanned
 from core.rag.parsers.ocr import Recognised, Sheet
 from core.rag.parsers.pdf import PdfParser
 from core.rag.parsers.pdf_page import RawPage, Runs
-from core.rag.parsers.scans_ahead import allowed_cores, free_memory, threads
+from core.rag.parsers.scans_ahead import allowed_cores, threads
 
 GIGA = 1_000_000_000
 TEXT = "This page has letters of its own, more than a page with a stamp has, and is recognised by nobody."
@@ -142,14 +142,7 @@ def test_where_memory_is_short_fewer_pages_are_recognised_at_once(monkeypatch: p
     assert found == [1, 1, 2, 4, 4]
 
 
-def test_what_a_container_may_use_counts(tmp_path: Path) -> None:
-    (tmp_path / "memory.max").write_text("1200000\n")
-    (tmp_path / "memory.current").write_text("1000000\n")
-    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 300000\nfile 400000\n")
-    assert free_memory(tmp_path) == 500_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert free_memory(tmp_path) > 500_000
-    assert free_memory(tmp_path / "none") > 500_000
+def test_the_cores_that_a_container_may_use_count(tmp_path: Path) -> None:
     for told, cores in (("150000 100000", 2), ("50000 100000", 1), ("max 100000", 4), ("", 4)):
         (tmp_path / "cpu.max").write_text(told)
         assert allowed_cores(tmp_path) == cores
