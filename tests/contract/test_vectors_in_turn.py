@@ -262,6 +262,51 @@ def test_a_short_one_of_which_a_batch_fails_keeps_no_longer_one_from_its_vectors
     assert log.made("letter") == 10
 
 
+class Refusing(Noting):
+    """Fails at one document."""
+
+    def passages(self, texts: Any) -> Any:
+        if any("page 0" in text for text in texts):
+            raise ModelServiceError("The service refuses this text.")
+        return super().passages(texts)
+
+
+def test_one_that_failed_comes_behind_all_that_did_not_however_long_it_waits(shelf: Shelf) -> None:
+    model = Refusing(Log())
+    put(shelf, "page", 1)
+    indexer = BackgroundIndexer(making(shelf, [model]))
+    assert not indexer.wait(60)
+    put(shelf, "letter0", 8)
+
+    def come() -> None:
+        for number in range(1, 7):
+            put(shelf, f"letter{number}", 8)
+
+    model.before = once(0, come)
+    indexer.wake()
+    assert not indexer.wait(60)
+    indexer.close()
+    assert [model.log.made(f"letter{number}") for number in range(7)] == [8] * 7
+
+
+def test_of_documents_that_are_gone_it_is_not_kept_that_they_failed(shelf: Shelf) -> None:
+    model = Refusing(Log())
+    vectors = shelf.vectors(model, most=None, in_parts=False, moved=lambda: None)
+    assert vectors is not None
+    (only,) = shelf.making([vectors])
+    failed: dict[str, int] = vectors.failed  # pyright: ignore[reportAttributeAccessIssue] - of both forms
+    for more in (("letter", 1), None):
+        put(shelf, "page", 1)
+        assert not only.fill(threading.Event())
+        assert list(failed) == ["page"]
+        shelf.remove("page")
+        if more is not None:
+            put(shelf, *more)
+        assert only.fill(threading.Event())
+        assert failed == {}
+        shelf.remove("letter")
+
+
 @pytest.mark.parametrize("fails", ["quick", "slow"])
 def test_a_model_that_fails_keeps_no_other_from_its_work(shelf: Shelf, fails: str) -> None:
     log = Log()

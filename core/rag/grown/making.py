@@ -431,7 +431,7 @@ class Making:
         Raises:
             StorageError: The library cannot be read.
         """
-        if self._is_whole() and self._jobs.of(self._shelf) is None:
+        if self._has_nothing_left():
             return True
         seen = -1
         while not stop.is_set():
@@ -459,6 +459,14 @@ class Making:
             stop.wait(_LOOKS)
             self._jobs.free_left()
         return False
+
+    def _has_nothing_left(self) -> bool:
+        """Whether all are made, and nobody wants any: then no document counts as one in which a model failed."""
+        if not self._is_whole() or self._jobs.of(self._shelf) is not None:
+            return False
+        for one in self._vectors:
+            one.failed.clear()
+        return True
 
     def _is_whole(self) -> bool:
         return all(one.is_whole() for one in self._vectors)

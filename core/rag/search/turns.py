@@ -16,7 +16,7 @@ from core.errors import ParlourError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Makes(Protocol):
     """Makes the vectors of one model: `MadeVectors`."""
 
     @property
-    def failed(self) -> Mapping[str, int]:
+    def failed(self) -> MutableMapping[str, int]:
         """As of `MadeVectors`."""
         ...
 
@@ -106,7 +106,7 @@ class Line:
         """
         self._batches += 1
         is_turn = self._batches % EACH == 0
-        document = next(iter(self._waiting), None) if is_turn else self._shortest()
+        document = self._longest_waiting() if is_turn else self._shortest()
         taken: dict[str, Sequence[Row]] = {}
         room = most
         while document is not None and room and not (taken and self._failed.keys() & {document, *taken}):
@@ -119,6 +119,12 @@ class Line:
             room -= len(rows)
             document = self._shortest()
         return taken
+
+    def _longest_waiting(self) -> str | None:
+        """Of those in which the model failed least often: a failure ends the round, and others would wait for ever."""
+        if not self._failed:
+            return next(iter(self._waiting), None)
+        return min(self._waiting, key=lambda one: self._failed.get(one, 0), default=None)
 
     def _shortest(self) -> str | None:
         while self._by_rank:
@@ -154,12 +160,14 @@ class Round:
             return False
         newest = vectors.newest()
         if newest > self._seen:
-            self._line.add(vectors.lacking(self._seen))
+            self._look(self._seen)
             self._seen = newest
+        elif not newest:
+            vectors.failed.clear()
         batch = self._line.batch(vectors.size_of_batch, vectors.missing)
         if not batch and not self._is_looked_at:  # others may have been at it too
             self._is_looked_at = True
-            self._line.add(vectors.lacking(0))
+            self._look(0)
             batch = self._line.batch(vectors.size_of_batch, vectors.missing)
         if not batch:
             self.is_whole = True
@@ -167,6 +175,15 @@ class Round:
         self._is_looked_at = False
         vectors.make(batch, stop)
         return True
+
+    def _look(self, after: int) -> None:
+        """Let the documents wait that lack vectors behind a chunk."""
+        found = self._vectors.lacking(after)
+        if not after:  # the others are gone, or somebody else has made theirs
+            failed = self._vectors.failed
+            for document in failed.keys() - {one[0] for one in found}:
+                del failed[document]
+        self._line.add(found)
 
     def try_step(self, stop: threading.Event) -> bool:
         """As `step`; a model that failed is over for this round. Raises LeftOffError."""
