@@ -17,6 +17,7 @@ const NAMED = 5;         // of more than that
 const LONGEST = 80;      // letters of such a name
 const KEPT = 500;        // of their names
 const LEFT = 'p-left-files';
+const MANY = 'p-many-files';  // { at, said }: that more was dropped than can be added, and for which draft
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
@@ -63,8 +64,10 @@ async function offer(drop, input) {
     const fresh = files.filter((file) => !there.has(sign(file)));
     const { some, unread, rest } = await readable(fresh);
     const none = fresh.length || hidden ? '' : say(files.length ? 'attach_known' : 'attach_empty');
-    const good = await taken(some, unread, [leftOut(rest, isCut), hidden ? say('attach_hidden') : ''], none);
+    const many = leftOut(rest, isCut);
+    const good = await taken(some, unread, [many, hidden ? say('attach_hidden') : ''], none);
     if (from === at) {
+      if (many) session.set(MANY, JSON.stringify({ at, said: many }));
       noteUntaken(rest);
       hand(good, input);
     }
@@ -149,8 +152,9 @@ function noteNames(files, renamed) {
 
 // Nothing of what was dropped is sent.
 function forgetUntaken() {
-  if (untaken) ask({ do: 'untaken', names: [] });
+  if (untaken || JSON.parse(status()?.chosen || '{}').untaken) ask({ do: 'untaken', names: [] });
   untaken = false;
+  session.remove(MANY);
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
@@ -333,11 +337,18 @@ export function takeBack() {
 // Whether the draft of a conversation has files.
 export const hasFiles = (id) => Boolean(aside.get(id)?.length) || [...names, ...coming].some((one) => one.at === id);
 
+// That files were too many outlives a reload as the text of a draft does.
+function manyLeft() {
+  try { return JSON.parse(session.get(MANY) ?? '{}'); } catch { return {}; }
+}
+
 // The draft in sight, with its files, is that of this conversation.
 export function filesBelongTo(id) {
   const some = mine([...names, ...coming]);
   for (const one of some) one.at = id;
   move(id, { files: some.map(({ file }) => file) });
+  const many = manyLeft();
+  if (some.length && many.at === at) session.set(MANY, JSON.stringify({ ...many, at: id }));
   at = id;
 }
 
@@ -424,6 +435,8 @@ function sayLost() {
     const some = saying.filter((one) => one.pasted === pasted).map(({ name }) => name);
     return some.length ? say(some.length === 1 ? `${key}_one` : key, { names: some.join(say('comma')) }) : [];
   });
+  const many = manyLeft();
+  if (many.at === at) said.push(many.said);
   if (!said.length) return;
   refuse(said.join('\n'));
   document.querySelector('.p-left-out')?.setAttribute('data-lost', '');
@@ -432,6 +445,7 @@ function sayLost() {
 // A question is sent.
 export function forget() {
   untaken = false;
+  session.remove(MANY);
   const line = document.querySelector('.p-left-out[data-later]');
   if (line) line.removeAttribute('data-later');
   else refuse('');

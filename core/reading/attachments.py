@@ -371,6 +371,11 @@ def untaken(settings: Mapping[str, Any]) -> Attached | None:
     return Attached(", ".join(told), "untaken", total=total)
 
 
+def untaken_names(settings: Mapping[str, Any]) -> tuple[list[str], int]:
+    """The names of the files that were left out, and how many there are besides, as `with_untaken` takes them."""
+    return _untaken_in(settings)
+
+
 def _name_kept(name: str) -> str:
     return plain_line(name)[:_LONGEST_NAME_KEPT]
 

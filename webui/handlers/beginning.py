@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError, ParlourError
 from core.models.model_name import MODEL, ModelName
+from core.reading.attachments import with_untaken
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import with_second_model
 from core.workspace.levels import Level, changed, mapping_of
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from webui.views import View
 
 _LONGEST = 64
+_MOST_NAMES = 500
+_MOST_FILES = 20_000
 
 
 async def begin_anew(desk: Desk, view: View, kept: object, folder: str | None = None) -> None:
@@ -89,7 +92,8 @@ async def _settings(workspace: Workspace, view: View, chosen: Mapping[str, Any])
     with _told(view):
         if second is not None:
             settings = with_second_model(settings, await workspace.models.named(second))
-    return settings
+    left = mapping_of(chosen.get("untaken"))
+    return with_untaken(settings, _texts(left.get("names"))[:_MOST_NAMES], _count(left.get("more")))
 
 
 async def _libraries_of(workspace: Workspace, folder: str) -> tuple[str, ...] | None:
@@ -104,6 +108,10 @@ async def _is_there(workspace: Workspace, library: str) -> bool:
         await workspace.libraries.known(library)
         return True
     return False
+
+
+def _count(kept: object) -> int:
+    return kept if isinstance(kept, int) and 0 <= kept < _MOST_FILES else 0
 
 
 def _texts(kept: object) -> list[str]:

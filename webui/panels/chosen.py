@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from core.reading.attachments import untaken_names
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import second_model
 from core.workspace.levels import Level
@@ -27,6 +28,7 @@ def chosen_before(view: View) -> str:
     if view.shown_id:
         return ""
     persona, second = Persona.of(view.draft.get(PERSONA)), second_model(view.draft)
+    names, more = untaken_names(view.draft)
     each: dict[str, Any] = {
         "of": view.begun,
         "folder": view.folder,
@@ -36,5 +38,6 @@ def chosen_before(view: View) -> str:
         "model": view.model.as_json() if view.model is not None else None,
         "second": second.as_json() if second is not None else None,
         "libraries": [*view.libraries],
+        "untaken": {"names": names, "more": more} if names else None,
     }
     return json.dumps({name: value for name, value in each.items() if value})

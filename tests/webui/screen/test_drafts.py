@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.webui.screen.stage import Stage
+from tests.webui.screen.test_folders import drop
 
 Show = Callable[..., Page]
 PASTE = """(field, text) => { const data = new DataTransfer(); data.setData('text/plain', text);
@@ -151,3 +152,27 @@ def test_what_was_pasted_and_is_too_long_to_be_kept_says_that_it_is_to_be_pasted
     page.reload()
     said = f"{CALLED} was too long to be kept while the page was left. Paste it again."
     expect(page.locator(".p-left-out")).to_have_text(said)
+
+
+def test_that_files_were_too_many_is_said_again_with_the_draft_until_it_is_sent(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    line, composer = page.locator(".p-left-out"), page.locator("#composer textarea")
+    composer.fill("What is in them?")
+    drop(page, {"many": {f"{number:03}.txt": "x" for number in range(42)}})
+    said = "Up to 40 files can be added at once; add the other 2 after these: 040.txt, 041.txt"
+    expect(line).to_have_text(said)
+    expect(page.locator("#composer .p-chip .p-icon")).to_have_count(40)
+    page.goto(stage.url)
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(line).to_have_count(0)
+    page.goto(f"{stage.url}/?scene=answered")
+    expect(composer).to_have_value("What is in them?")
+    expect(line).to_contain_text(said)
+    expect(line).to_contain_text("039.txt")  # which was not sent
+    sent_before = len(stage.sent)
+    composer.press("Enter")
+    stage.until(lambda: len(stage.sent) > sent_before)
+    expect(composer).to_have_value("")
+    page.reload()
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(line).to_have_count(0)

@@ -13,6 +13,7 @@ import pytest
 
 from core.engine import Engine
 from core.models.model_name import INSTALLED, ModelName
+from core.reading.attachments import untaken
 from core.settings import Settings
 from core.storage.conversations import TEMPORARY
 from core.testing.scripted_model import ScriptedModel
@@ -76,6 +77,7 @@ async def all_chosen(tabs: Tabs, view: View) -> dict[str, Any]:
     await tabs.act(view, do="use", id=await library(tabs, "Charts"), on=True)
     await tabs.act(view, do="model", service="", model="")
     await tabs.act(view, do="compare", service="", model="", on=True)
+    await tabs.act(view, do="untaken", names=["040.txt", "041.txt"], more=3)
     return await told(tabs, view)
 
 
@@ -107,6 +109,24 @@ async def test_all_of_it_is_there_again_on_coming_back_to_the_new_chat_but_for_t
     await tabs.act(view, do="open", id=other.conversation_id)
     await tabs.act(view, do="new", folder=folder, chosen=kept)
     assert everything_of(view) == (draft, model, libraries, folder)
+
+
+async def test_which_files_were_too_many_is_known_after_a_reload_and_forgotten_with_them(tabs: Tabs) -> None:
+    before = tabs.tab()
+    await tabs.act(before, do="untaken", names=["040.txt", "041.txt"], more=3)
+    kept = await told(tabs, before)
+    assert kept["untaken"] == {"names": ["040.txt", "041.txt"], "more": 3}
+    again = tabs.tab("loaded again")
+    await tabs.act(again, do="chosen", chosen=kept)
+    left = untaken(again.draft)
+    assert left is not None
+    assert (left.name, left.total) == ("040.txt, 041.txt, …", 5)
+    await tabs.act(again, do="untaken", names=[])
+    assert "untaken" not in await told(tabs, again)
+    for wrong in (1, {"names": 1}, {"names": [1], "more": -1}, {"names": ["a"] * 90_000, "more": "x"}):
+        odd = tabs.tab(f"odd {wrong!s:.20}")
+        await tabs.act(odd, do="chosen", chosen={**kept, "untaken": wrong})
+        assert (left.total if (left := untaken(odd.draft)) is not None else 0) <= 1
 
 
 async def test_a_new_chat_of_which_nothing_was_kept_is_as_any_other(tabs: Tabs) -> None:
