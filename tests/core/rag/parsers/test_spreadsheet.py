@@ -17,6 +17,7 @@ from core.rag.document import Block
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PARSER_REGISTRY, parser_for
 from core.rag.parsers.process import Limits, Parsed
+from tests.core.rag.parsers.binary_workbook import written
 
 Read = Callable[..., Parsed]
 
@@ -288,3 +289,21 @@ def test_a_workbook_at_which_its_library_panics_is_damaged_however_it_is_read(
     monkeypatch.setattr(python_calamine, "CalamineWorkbook", type("Book", (), {"from_path": staticmethod(panics)}))
     with pytest.raises(BrokenDocumentError):
         list(PARSER_REGISTRY[parser]().parse(path, path.name))
+
+
+def test_a_binary_workbook_is_read_as_any_other(read: Read, tmp_path: Path) -> None:
+    rows = {
+        "Umsatz": [["Stadt", "Jahr", "offen"], ["Ulm", 2024.0, True], ["Köln", 1.5, None]],
+        "表二": [["甲"], ["乙"]],
+    }
+    parsed = read(written(tmp_path / "made.xlsb", rows))
+    assert parsed.about.pages == 2
+    assert [(block.kind, block.text, block.page) for block in parsed.blocks] == [
+        ("heading", "Umsatz", 1),
+        ("table", "Stadt | Jahr | offen\nUlm | 2024 | TRUE\nKöln | 1.5 | ", 1),
+        ("heading", "表二", 2),
+        ("table", "甲\n乙", 2),
+    ]
+    (tmp_path / "cut.xlsb").write_bytes((tmp_path / "made.xlsb").read_bytes()[:-60])
+    with pytest.raises(BrokenDocumentError):
+        read(tmp_path / "cut.xlsb")
