@@ -36,7 +36,6 @@ from core.rag.draft import Piece
 from core.rag.embedded_shelf import EmbeddedShelf
 from core.rag.index_file import IndexFile
 from core.rag.search.terms import terms
-from core.rag.search.turns import InTurns
 from core.rag.search.vector import HybridSearcher
 from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.shelf_tables import HERE
@@ -103,7 +102,7 @@ def fill(shelf: Shelf, name: str) -> Vectors:
         chunks = [Chunk(one["text"], heading=one["title"]) for one in passages[at : at + TOGETHER]]
         shelf.put(Piece(Document(f"{name} {at}", "", "text/plain", None, len(chunks)), chunks, []), is_first=True)
     vectors = shelf.vectors(Projected(), most=None, in_parts=False, moved=lambda: None)
-    if vectors is None or not InTurns([vectors]).fill(threading.Event()):
+    if vectors is None or not all(one.fill(threading.Event()) for one in shelf.making([vectors])):
         raise RuntimeError("The vectors were not made.")
     return vectors
 

@@ -16,6 +16,7 @@ function tell(text, { more = [], act = null, stop = null } = {}) {
   const away = act ? [Object.assign(document.createElement('button'), { type: 'button', textContent: say('import_close') })] : [];
   for (const one of away) one.addEventListener('click', putAway);
   line.replaceChildren(body, close, ...away);
+  line.classList.toggle('p-two', away.length > 0);
   line.style.bottom = `${innerHeight - foot + 8}px`;
   line.classList.add('p-there');
 }

@@ -38,6 +38,7 @@ NOTE: Final = "shared_without_files"
 """Names the sentence that the page of a copy shows with a question whose files did not come along."""
 _SHOWN: Final = ("function_id", "failed")
 """What the page shows of what goes along with a message, its passages apart."""
+_MOST_LEFT_OUT: Final = 20
 _EMPTY: Final[Mapping[str, Any]] = {
     "text": "",
     "score": 0.0,
@@ -202,9 +203,23 @@ def _check(turn: ExportedTurn, parts: Sequence[Message]) -> Iterator[RunEvent]:
 
 
 def _left_out(turn: ExportedTurn) -> Iterator[LeftOut]:
-    for sentence in turn.left_out:
-        for one in turn.citations:
-            place = re.search(r"\s+".join(map(re.escape, sentence.split())), one.text)
-            if place is not None:
-                yield LeftOut(one.number, place.start(), place.end(), sentence)
+    for given in turn.left_out[:_MOST_LEFT_OUT]:
+        sentence = " ".join(given.split())
+        for one in turn.citations if sentence else ():
+            if (place := _place_of(sentence, one.text)) is not None:
+                yield LeftOut(one.number, *place, sentence)
                 break
+
+
+def _place_of(sentence: str, text: str) -> tuple[int, int] | None:
+    """Where a sentence with single blanks stands in a text, whatever is between its words there."""
+    joined = " ".join(text.split())
+    at = joined.find(sentence)
+    if at < 0:
+        return None
+    words = [word.start() for word in re.finditer(r"\S+", text)]
+
+    def there(place: int) -> int:
+        return words[joined.count(" ", 0, place)] + place - (joined.rfind(" ", 0, place) + 1)
+
+    return there(at), there(at + len(sentence) - 1) + 1

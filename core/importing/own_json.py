@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import UnsupportedFormatError
 from core.export.schema import FORMAT, VERSION, read_export
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.messages.content import ContentItem
 
 _NOTE: Final = "json_without_files"
+_MOST_PASSAGES: Final = 1_000
 _ROLES: Final = {"user": {"user"}, "assistant": {"assistant", "function"}}
 
 
@@ -51,8 +52,7 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
     if not turns:
         left_out["empty"] += 1
         return None
-    ids = {turn.id for turn in turns}
-    if len(ids) < len(turns) or any(part.role not in _ROLES[turn.role] for turn in turns for part in turn.messages):
+    if len({turn.id for turn in turns}) < len(turns) or not all(map(_is_right, turns)):
         raise BrokenTreeError
     made = _Turns(export)
     begun, used = (
@@ -70,6 +70,16 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
         "leaf_id": made.leaf,
     }
     return ArrivingConversation(row, tuple(made.arriving()))
+
+
+def _is_right(turn: ExportedTurn) -> bool:
+    """Whether its messages are of its role, and name no more passages than a reply has."""
+    numbers: list[Any] = [(one.extra or {}).get("passages") or () for one in turn.messages]
+    return (
+        all(part.role in _ROLES[turn.role] for part in turn.messages)
+        and len(turn.citations) <= _MOST_PASSAGES
+        and all(isinstance(some, list) and len(cast("list[Any]", some)) <= _MOST_PASSAGES for some in numbers if some)
+    )
 
 
 class _Turns(SharedTurns):
@@ -96,5 +106,5 @@ class _Turns(SharedTurns):
 
     def _called(self, item: ContentItem) -> str:
         addresses = [str(one) for one in (item.value if isinstance(item.value, list) else [item.value])]
-        found = (name for one in addresses for key, name in self._names.items() if name and key in one)
-        return ", ".join(found) or item.type
+        found = (self._names.get(one.rpartition("/")[2], "") for one in addresses)
+        return ", ".join(filter(None, found)) or item.type

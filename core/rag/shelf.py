@@ -76,8 +76,8 @@ class QuickWords(Graph, Protocol):
         ...
 
 
-class Vectors(Derived, Protocol):
-    """The vectors of one model. `fill` makes those that are missing.
+class Vectors(Protocol):
+    """The vectors of one model; `Shelf.making` makes those that are missing.
 
     Attributes:
         patience: Seconds that a question waits for a model of this machine that is only being loaded, before it is

@@ -123,6 +123,8 @@ _LISTED: Mapping[str, str] = {
         core.export.cited_pages: CitedPages.borne_out
         core.export.exporting: Exporting.archive_name
         core.export.together: zipped
+        core.export.shared_turns: SharedTurns.*
+        core.importing.own_json: _Turns.*
         core.importing.archive: Archive.*
         core.importing.importing: bring_in
         core.importing.stage: Stage.*
@@ -446,7 +448,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
         webui.panels.dictation: choice_html
-        webui.panels.sign_in: link_page
+        webui.panels.sign_in: link_page not_allowed_page
         webui.panels.history: history_html rows_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html

@@ -322,6 +322,7 @@ REFUSING = frozenset(
         "core.agents.compat.group_chat_creator:proposal",
         "core.agents.output:OutputType.read",
         "core.backup.contents:Manifest.from_json",
+        "core.importing.own_json:read",
         "core.messages.json_text:finite",
         "core.messages.json_text:read_loose",
         "core.messages.json_text:read_object",

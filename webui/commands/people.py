@@ -139,7 +139,7 @@ def _is_meant(of: Literal["users", "groups"], name: str, words: Words) -> bool:
             else f"The group {name} is deleted for good, and with it what its members have only through it."
         )
         raise SettingsError(said, hint="Add --yes if that is meant.", key=f"{of}_unasked", name=name)
-    sys.stderr.write(words(f"{of}.ask_delete", name=name) + " ")
+    sys.stderr.write(words("users.ask_delete" if of == "users" else "groups.ask_delete", name=name) + " ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == name
 

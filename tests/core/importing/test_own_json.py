@@ -11,7 +11,8 @@ import pytest
 
 from core.errors import UnsupportedFormatError
 from core.importing.importing import Imported, bring_in
-from core.runs.log import Checked, ClaimsChecked, LoggedEvent
+from core.rag.claims.omission import LeftOut
+from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEvent, MoreSaid, RunEvent
 from core.runs.rows import rows_of
 from core.storage.base import EventRow
 from tests.core.importing.talks import Home, home
@@ -63,14 +64,21 @@ async def test_what_is_here_already_is_left_out(tmp_path: Path) -> None:
 async def test_what_the_check_found_of_its_sentences_comes_along(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         last = (await of.stores.conversations.thread(of.id))[-1]
-        claims = ClaimsChecked((Checked(2, len("Another version [1]."), "weak", ()),))
-        (row,) = rows_of([LoggedEvent(99, 1.0, claims)])
-        await of.stores.runs.add(str(last.run_id), row.kind, row.payload)
+        end = len("Another version [1].")
+        found: list[RunEvent] = [
+            ClaimsChecked((Checked(2, end, "weak", ()),)),
+            MoreSaid((LeftOut(1, 0, 27, "Damage by water is covered."),)),
+            ClaimsJudged("Qwen", (Judged(2, end, borne_out=False),)),
+        ]
+        for row in rows_of(LoggedEvent(99 + at, 1.0, one) for at, one in enumerate(found)):
+            await of.stores.runs.add(str(last.run_id), row.kind, row.payload)
         made = await brought(of, await exported(of))
         reply = (await of.of(OTHER).conversations.thread(made.conversations[0]))[-1]
         events: list[EventRow] = await of.of(OTHER).runs.events(str(reply.run_id))
-        assert [one.kind for one in events] == ["claims_checked"]
-        assert [one[2] for one in events[0].payload["claims"]] == ["weak"]
+        assert [one.kind for one in events] == ["claims_checked", "more_said", "claims_judged"]
+        assert [one[2] for one in events[0].payload["claims"]] == ["unsupported"]  # as it was judged
+        assert events[1].payload["left_out"] == [[1, 0, 27, "Damage by water is covered."]]
+        assert events[2].payload["said"] == [[2, end, False]]
 
 
 def _circle(told: dict[str, Any]) -> None:
