@@ -16,6 +16,7 @@ from core.rag.grown.near import PgGraph
 from core.rag.grown.shelf import PgShelf, PgShelves
 from core.rag.grown.vectors import PgVectors
 from core.rag.records import searched_text
+from core.rag.search.turns import InTurns
 from tests.contract.test_shelves import ByLot
 from tests.grown_shelves import shelves
 
@@ -39,7 +40,7 @@ def filled(
         shelf.put(Piece(Document(f"{at}", "", "text/plain", None, 30), chunks, []), is_first=True)
     vectors = shelf.vectors(ByLot(), most=None, in_parts=False, moved=lambda: None)
     assert vectors is not None
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     assert vectors.graph is not None
     return shelf, vectors, vectors.graph
 
@@ -75,7 +76,7 @@ def test_vectors_that_come_later_go_into_the_index(shelves: PgShelves) -> None:
     shelf, vectors, graph = filled(shelves, "near, growing")
     assert graph.fill(threading.Event())
     shelf.put(Piece(Document("new", "", "text/plain", None, 1), [Chunk("a lamp")], []), is_first=True)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     found = vectors.like(searched_text("", "", "a lamp"), nearest=3)
     assert found is not None
     assert int(found.ids[np.argmax(found.cosines)]) == shelf.first_ids("new", 1)[0]

@@ -23,6 +23,7 @@ from core.rag.index_file import IndexFile
 from core.rag.library import Library
 from core.rag.search.base import SEARCHER_REGISTRY
 from core.rag.search.keyword import KeywordSearcher
+from core.rag.search.turns import InTurns
 from core.rag.shelf import Shelf, Vectors
 from core.storage.shelf_tables import half_read_statement, shelf_statements
 from tests.grown_postgres import PostgresServer, migrated_postgres, postgres_server
@@ -216,7 +217,7 @@ def test_what_is_removed_is_gone_and_what_stays_is_found_as_if_it_had_never_been
     shelf, alone = opened(), EmbeddedShelf(IndexFile(tmp_path / "alone.sqlite"))
     for name in TEXTS:
         put(shelf, name)
-    assert vectors_of(shelf).fill(threading.Event())
+    assert InTurns([vectors_of(shelf)]).fill(threading.Event())
     shelf.remove("lamp")
     put(alone, "tea")
     ranked = [score for _, score in shelf.words(["green", "tea"], 9)]
@@ -373,7 +374,7 @@ def test_every_chunk_is_compared_once_all_have_vectors(shelf: Shelf) -> None:
         put(shelf, name)
     assert vectors.like("question") is None
     assert vectors.made(["tea", "nobody"]) == {"tea": (0, 2)}
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     assert vectors.made(["tea"]) == {"tea": (2, 2)}
     likeness = vectors.like("question")
     assert likeness is not None
@@ -395,7 +396,7 @@ def test_every_chunk_is_compared_once_all_have_vectors(shelf: Shelf) -> None:
 def test_the_nearest_are_enough_and_with_them_those_that_are_asked_for(shelf: Shelf) -> None:
     put(shelf, "many", *(f"passage {number}" for number in range(40)))
     vectors = vectors_of(shelf)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     every = vectors.like("question")
     assert every is not None
     order = [int(every.ids[at]) for at in np.argsort(-every.cosines)]
@@ -410,7 +411,7 @@ def test_of_a_chunk_in_parts_the_likest_part_counts(shelf: Shelf) -> None:
     sentences = [f"Sentence number {number} is of its own." for number in range(9)]
     put(shelf, "long", " ".join(sentences), "Short.")
     vectors = vectors_of(shelf, in_parts=True)
-    assert vectors.fill(threading.Event())
+    assert InTurns([vectors]).fill(threading.Event())
     likeness = vectors.like("question")
     assert likeness is not None
     assert likeness.in_parts
@@ -422,11 +423,11 @@ def test_vectors_of_another_model_count_for_nothing(shelf: Shelf) -> None:
         model = "another"
 
     put(shelf, "lamp")
-    assert vectors_of(shelf).fill(threading.Event())
+    assert InTurns([vectors_of(shelf)]).fill(threading.Event())
     other = shelf.vectors(Other(32), most=None, in_parts=False, moved=lambda: None)
     assert other is not None
     assert other.like("question") is None
-    assert other.fill(threading.Event())
+    assert InTurns([other]).fill(threading.Event())
     assert other.like("question") is not None
     assert vectors_of(shelf).like("question") is not None
 
@@ -490,7 +491,7 @@ def test_what_another_owner_has_is_never_found(shelves: PgShelves) -> None:
     mine, theirs, other = shelves.of("mine"), shelves.of("theirs"), shelves.of("mine", "another library")
     put(theirs, "lamp")
     put(mine, "tea")
-    assert vectors_of(theirs).fill(threading.Event())
+    assert InTurns([vectors_of(theirs)]).fill(threading.Event())
     ids = theirs.first_ids("lamp", 9)
     for stranger in (mine, other):
         assert found(stranger, "lamp bulb") == []
@@ -512,7 +513,7 @@ def test_a_library_that_is_deleted_leaves_nothing(shelves: PgShelves) -> None:
     gone, stays = shelves.of("gone"), shelves.of("stays")
     for one in (gone, stays):
         put(one, "lamp")
-        assert vectors_of(one).fill(threading.Event())
+        assert InTurns([vectors_of(one)]).fill(threading.Event())
     gone.delete()
     assert gone.documents() == []
     assert found(gone, "lamp") == []
