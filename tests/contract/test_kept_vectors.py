@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 
 import numpy as np
 import pytest
 
 from core.errors import ModelMisbehavedError
-from core.rag.search.turns import InTurns, Round
+from core.rag.search.turns import Makes, Round
 from core.rag.shelf import Shelf
-from tests.contract.test_shelves import TEXTS, ByLot, opened, put, shelf, vectors_of
+from tests.contract.test_shelves import TEXTS, ByLot, filled, opened, put, shelf, vectors_of
 from tests.grown_shelves import shelves
 
 __all__ = ["opened", "shelf", "shelves"]
@@ -18,21 +19,21 @@ __all__ = ["opened", "shelf", "shelves"]
 
 def test_vectors_of_another_length_are_refused_in_a_sentence_and_nothing_is_mixed(shelf: Shelf) -> None:
     put(shelf, "tea")
-    assert InTurns([vectors_of(shelf, 16)]).fill(threading.Event())
+    assert filled(vectors_of(shelf, 16))
     shorter = vectors_of(shelf, 8)
     with pytest.raises(ModelMisbehavedError, match="vectors of 8 numbers, and those of this library have 16"):
         shorter.like("tea")
     put(shelf, "lamp")
     with pytest.raises(ModelMisbehavedError, match="vectors of 8 numbers"):
-        Round(shorter).step(threading.Event())
+        Round(cast("Makes", shorter)).step(threading.Event())
     as_before = vectors_of(shelf, 16)
     assert as_before.made(["tea", "lamp"]) == {"tea": (2, 2), "lamp": (0, 2)}
-    assert InTurns([as_before]).fill(threading.Event())
+    assert filled(as_before)
     assert as_before.like("tea") is not None
     shelf.remove("tea")
     shelf.remove("lamp")
     put(shelf, "tea")
-    assert InTurns([shorter]).fill(threading.Event()), "where there are none any more, others may come"
+    assert filled(shorter), "where there are none any more, others may come"
     assert shorter.like("tea") is not None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +23,7 @@ from core.rag.index_file import IndexFile
 from core.rag.library import Library
 from core.rag.search.base import SEARCHER_REGISTRY
 from core.rag.search.keyword import KeywordSearcher
-from core.rag.search.turns import InTurns
+from core.rag.search.turns import InTurns, Makes
 from core.rag.shelf import Shelf, Vectors
 from core.storage.shelf_tables import half_read_statement, shelf_statements
 from tests.grown_postgres import PostgresServer, migrated_postgres, postgres_server
@@ -91,6 +91,11 @@ def put(shelf: Shelf, name: str, *texts: str | Chunk, **more: Any) -> Document:
 def found(shelf: Shelf, question: str, k: int = 9, documents: list[str] | None = None) -> list[str]:
     scored = SEARCHER_REGISTRY["keyword"](shelf).find(question, k, documents)
     return [passage.text for passage in shelf.passages(scored)]
+
+
+def filled(vectors: Vectors) -> bool:
+    """Whether all that are missing are made now."""
+    return InTurns([cast("Makes", vectors)]).fill(threading.Event())
 
 
 def vectors_of(shelf: Shelf, size: int = 16, **more: Any) -> Vectors:
@@ -217,7 +222,7 @@ def test_what_is_removed_is_gone_and_what_stays_is_found_as_if_it_had_never_been
     shelf, alone = opened(), EmbeddedShelf(IndexFile(tmp_path / "alone.sqlite"))
     for name in TEXTS:
         put(shelf, name)
-    assert InTurns([vectors_of(shelf)]).fill(threading.Event())
+    assert filled(vectors_of(shelf))
     shelf.remove("lamp")
     put(alone, "tea")
     ranked = [score for _, score in shelf.words(["green", "tea"], 9)]
@@ -374,7 +379,7 @@ def test_every_chunk_is_compared_once_all_have_vectors(shelf: Shelf) -> None:
         put(shelf, name)
     assert vectors.like("question") is None
     assert vectors.made(["tea", "nobody"]) == {"tea": (0, 2)}
-    assert InTurns([vectors]).fill(threading.Event())
+    assert filled(vectors)
     assert vectors.made(["tea"]) == {"tea": (2, 2)}
     likeness = vectors.like("question")
     assert likeness is not None
@@ -396,7 +401,7 @@ def test_every_chunk_is_compared_once_all_have_vectors(shelf: Shelf) -> None:
 def test_the_nearest_are_enough_and_with_them_those_that_are_asked_for(shelf: Shelf) -> None:
     put(shelf, "many", *(f"passage {number}" for number in range(40)))
     vectors = vectors_of(shelf)
-    assert InTurns([vectors]).fill(threading.Event())
+    assert filled(vectors)
     every = vectors.like("question")
     assert every is not None
     order = [int(every.ids[at]) for at in np.argsort(-every.cosines)]
@@ -411,7 +416,7 @@ def test_of_a_chunk_in_parts_the_likest_part_counts(shelf: Shelf) -> None:
     sentences = [f"Sentence number {number} is of its own." for number in range(9)]
     put(shelf, "long", " ".join(sentences), "Short.")
     vectors = vectors_of(shelf, in_parts=True)
-    assert InTurns([vectors]).fill(threading.Event())
+    assert filled(vectors)
     likeness = vectors.like("question")
     assert likeness is not None
     assert likeness.in_parts
@@ -423,11 +428,11 @@ def test_vectors_of_another_model_count_for_nothing(shelf: Shelf) -> None:
         model = "another"
 
     put(shelf, "lamp")
-    assert InTurns([vectors_of(shelf)]).fill(threading.Event())
+    assert filled(vectors_of(shelf))
     other = shelf.vectors(Other(32), most=None, in_parts=False, moved=lambda: None)
     assert other is not None
     assert other.like("question") is None
-    assert InTurns([other]).fill(threading.Event())
+    assert filled(other)
     assert other.like("question") is not None
     assert vectors_of(shelf).like("question") is not None
 
@@ -491,7 +496,7 @@ def test_what_another_owner_has_is_never_found(shelves: PgShelves) -> None:
     mine, theirs, other = shelves.of("mine"), shelves.of("theirs"), shelves.of("mine", "another library")
     put(theirs, "lamp")
     put(mine, "tea")
-    assert InTurns([vectors_of(theirs)]).fill(threading.Event())
+    assert filled(vectors_of(theirs))
     ids = theirs.first_ids("lamp", 9)
     for stranger in (mine, other):
         assert found(stranger, "lamp bulb") == []
@@ -513,7 +518,7 @@ def test_a_library_that_is_deleted_leaves_nothing(shelves: PgShelves) -> None:
     gone, stays = shelves.of("gone"), shelves.of("stays")
     for one in (gone, stays):
         put(one, "lamp")
-        assert InTurns([vectors_of(one)]).fill(threading.Event())
+        assert filled(vectors_of(one))
     gone.delete()
     assert gone.documents() == []
     assert found(gone, "lamp") == []
