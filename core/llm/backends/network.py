@@ -50,12 +50,20 @@ class _Reply(httpx2.AsyncByteStream):
     """The body of one answer, as it comes.
 
     The connection is heard only while somebody waits for a piece: what comes before a connection breaks would be
-    forgotten with the break, and nobody is woken for what is gathered.
+    forgotten with the break, and nobody is woken for what is gathered. And only then is silence the service's.
+
+    Args:
+        answer: Its head has come.
+        seconds: How long a piece may be waited for.
     """
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse, seconds: float | None) -> None:
         self._answer = answer
+        self._seconds = seconds
         self._unheard: asyncio.Transport | None = None
+        if answer.connection is not None and (protocol := answer.connection.protocol) is not None:
+            protocol.read_timeout = None  # it would count while nobody reads
+            protocol.start_timeout()
         self._hear_nothing()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -75,7 +83,11 @@ class _Reply(httpx2.AsyncByteStream):
                     await asyncio.sleep(0)  # others have their turn, however much comes
                 else:
                     self._hear()
-                    piece = await content.readany()
+                    try:
+                        async with asyncio.timeout(self._seconds):
+                            piece = await content.readany()
+                    except TimeoutError as error:
+                        raise httpx2.ReadTimeout(str(error)) from None
                 self._hear_nothing()
                 if not piece:
                     return
@@ -132,7 +144,11 @@ class Transport(httpx2.AsyncBaseTransport):
             raise
         extensions = {"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode()}
         return httpx2.Response(
-            answer.status, headers=answer.raw_headers, stream=_Reply(answer), request=request, extensions=extensions
+            answer.status,
+            headers=answer.raw_headers,
+            stream=_Reply(answer, limits.get("read")),
+            request=request,
+            extensions=extensions,
         )
 
     async def aclose(self) -> None:

@@ -281,6 +281,18 @@ async def test_silence_and_a_service_that_takes_nothing_are_told_as_what_they_ar
             await client.get(f"http://127.0.0.1:{port}/")
 
 
+async def test_whoever_reads_slowly_is_not_told_that_the_service_was_silent() -> None:
+    async with streamed(0.05) as (service, pieces):
+        for said in (b"one", b"two"):
+            service.say(said)
+            assert await anext(pieces) == said
+            rested = asyncio.Event()
+            asyncio.get_running_loop().call_later(0.15, rested.set)
+            await rested.wait()
+        with pytest.raises(httpx2.ReadTimeout):
+            await anext(pieces)
+
+
 @pytest.mark.parametrize(
     "said",
     [
