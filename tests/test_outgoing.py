@@ -24,7 +24,7 @@ SAID = re.compile(
 MAY: dict[str, tuple[set[str], str]] = {
     "core/net/": ({"httpx", "socket"}, "the guarded way itself"),
     "core/llm/": ({"httpx", "httpx2"}, "models and weights, at addresses of the owner's settings"),
-    "core/llm/backends/network.py": ({"aiohttp", "httpx2", "socket"}, "what carries the requests to models"),
+    "core/llm/backends/network.py": ({"httpx2", "socket", "create_connection"}, "what carries the requests to models"),
     "core/llm/backends/http_clients.py": ({"urllib.request"}, "which proxies the system names; it opens nothing"),
     "core/llm/local_files.py": ({"urllib.request"}, "how a system writes paths; it opens nothing"),
     "core/rag/json_service.py": ({"httpx"}, "models for vectors and ranks, at addresses of the owner's settings"),

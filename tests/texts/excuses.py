@@ -342,7 +342,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.dashscope.service: DashScopeService.ask in_time
         core.llm.backends.native.service: NativeService.*
         core.llm.backends.moderation: ModerationService.look
-        core.llm.backends.network: _Names.*
+        core.llm.backends.network: Connection.* Network.*
         core.llm.backends.openai.service: listed_models offered_models
         core.llm.heard_parts: HeardParts.* mark_of
         core.llm.transcription: Transcriber.*

@@ -1,26 +1,24 @@
 """Connections to model services: what is written goes out in one, and fast replies are read several pieces at a time.
 
-`aiohttp` speaks HTTP here, with a parser in C: a piece that comes alone takes half of the processor time. Each time
-another process is told of bytes, or tells of some, costs more than handling them does. So a request's head and body are
-sent together, and of a reply whose pieces come faster than anybody reads, several are read at once.
+Each time another process is told of bytes, or tells of some, costs more than handling them does. So a request's head
+and body are sent together, and of a reply whose pieces come faster than anybody reads, several are read at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-import aiohttp
+import httpcore2
 import httpx2
-from yarl import URL
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Mapping
-
-    from aiohttp.abc import ResolveResult
+    from collections.abc import Generator, Iterable, Sequence
 
 GATHERED: Final = 0.016
 """Seconds for which a reply that comes faster is gathered: what a screen takes for one picture."""
@@ -28,96 +26,304 @@ FLOWING: Final = 8
 """Pieces that come so fast one after another before any is gathered: the first words are told at once."""
 _SOON: Final = 0.002  # seconds in which what waited with the system is here
 _NEXT_ADDRESS: Final = 0.25  # seconds after which another address of the same name is tried beside the first
-_LOOKUP_SECONDS: Final = 5.0
+_MOST_HELD: Final = 256 * 1024  # bytes that were received and not read
 _MOST_UNSENT: Final = 64 * 1024
-_LONGEST_LINE: Final = 64 * 1024  # of a head, whose lines are 8,190 bytes and 128 otherwise
-_MOST_LINES: Final = 1000
-_UNSAID: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")  # what the client above says, or nobody
 
 
-class _Names(aiohttp.ThreadedResolver):
-    """The system's way to find the addresses of a name."""
+class _Bytes(asyncio.Protocol):
+    """The bytes of one connection, as they came."""
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Where a host is."""
-        async with asyncio.timeout(_LOOKUP_SECONDS):
-            return await super().resolve(host, port, family)
+    def __init__(self) -> None:
+        self.got = bytearray()
+        self.is_over = False
+        self.error: Exception | None = None
+        self.transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._waiting: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is open."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """More came."""
+        self.got += data
+        if len(self.got) > _MOST_HELD:
+            self._pause()
+        _wake(self._waiting)
+
+    def eof_received(self) -> None:
+        """Nothing more comes."""
+        self.is_over = True
+        _wake(self._waiting)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is closed."""
+        self.is_over, self.error = True, exc
+        _wake(self._waiting)
+        _wake(self._room)
+
+    def pause_writing(self) -> None:
+        """More was written than is taken."""
+        self._room = self._room or asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        _wake(self._room)
+        self._room = None
+
+    async def came(self) -> None:
+        """Wait until something is there, or it is over."""
+        if not self.got and not self.is_over:
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be written."""
+        return self._room is None or self.is_over
+
+    async def room(self) -> None:
+        """Wait until more may be written."""
+        if self._room is not None:
+            await asyncio.shield(self._room)
+
+    async def unheard(self, seconds: float) -> None:
+        """Hear of nothing for so long: what comes meanwhile waits with the system, and nobody is woken for it."""
+        self._pause()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._go_on()
+
+    def taken(self, most: int) -> bytes:
+        """So many of the bytes, which are read then."""
+        found = bytes(self.got[:most])
+        del self.got[:most]
+        if not self.got:
+            self._go_on()
+        return found
+
+    def _pause(self) -> None:
+        if self.transport is not None and not self._is_paused and not self.is_over:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def _go_on(self) -> None:
+        if self.transport is not None and self._is_paused:
+            self._is_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
 
 
-class _Reply(httpx2.AsyncByteStream):
-    """The body of one answer, as it comes.
+class Connection(httpcore2.AsyncNetworkStream):
+    """One connection."""
 
-    The connection is heard only while somebody waits for a piece: what comes before a connection breaks would be
-    forgotten with the break, and nobody is woken for what is gathered. And only then is silence the service's.
+    def __init__(self, transport: asyncio.Transport, received: _Bytes) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self._received = received
+        self._unsent = bytearray()
+        self._is_closed = False
+        self._read_at = 0.0
+        self._quick = 0  # pieces that came fast, one after another
 
-    Args:
-        answer: Its head has come.
-        seconds: How long a piece may be waited for.
-    """
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """What came; empty at the end. Raises `httpcore2.ReadError` and `ReadTimeout`."""
+        self._send()
+        with _raising(httpcore2.ReadTimeout, httpcore2.ReadError):
+            if self._is_closed:
+                raise ConnectionError("The connection is closed.")
+            left, quick = self._read_at + GATHERED - self._loop.time(), self._read_at + GATHERED
+            # Not where there is more than is asked for: it would grow with each time that the system is heard again.
+            if self._quick >= FLOWING and left > 0 and len(self._received.got) < max_bytes:
+                await self._received.unheard(left)
+            elif self._received.got:
+                await asyncio.sleep(0)  # others have their turn, however much comes
+            if self._quick >= FLOWING:
+                quick = self._loop.time() + _SOON
+            if not self._received.got:
+                async with asyncio.timeout(timeout):
+                    await self._received.came()
+            self._read_at = self._loop.time()
+            self._quick = self._quick + 1 if self._read_at < quick else 0
+            if not self._received.got and self._received.error is not None:
+                raise self._received.error
+        return self._received.taken(max_bytes)
 
-    def __init__(self, answer: aiohttp.ClientResponse, seconds: float | None) -> None:
-        self._answer = answer
-        self._seconds = seconds
-        self._unheard: asyncio.Transport | None = None
-        if answer.connection is not None and (protocol := answer.connection.protocol) is not None:
-            protocol.read_timeout = None  # it would count while nobody reads
-            protocol.start_timeout()
-        self._hear_nothing()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Each piece, or several that came fast. Raises `httpx2.TransportError`."""
-        loop, content = asyncio.get_running_loop(), self._answer.content
-        read_at = 0.0
-        quick = 0  # pieces that came fast, one after another
-        with _raising():
-            while True:
-                left, until = read_at + GATHERED - loop.time(), read_at + GATHERED
-                if quick >= FLOWING and left > 0:
-                    await asyncio.sleep(left)
-                if quick >= FLOWING:
-                    until = loop.time() + _SOON
-                piece = content.read_nowait()
-                if piece:
-                    await asyncio.sleep(0)  # others have their turn, however much comes
-                else:
-                    self._hear()
-                    try:
-                        async with asyncio.timeout(self._seconds):
-                            piece = await content.readany()
-                    except TimeoutError as error:
-                        raise httpx2.ReadTimeout(str(error)) from None
-                self._hear_nothing()
-                if not piece:
-                    return
-                read_at = loop.time()
-                quick = quick + 1 if read_at < until else 0
-                yield piece
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send bytes, together with what follows in the same breath. Raises `httpcore2.WriteError`, `WriteTimeout`."""
+        if not buffer:
+            return
+        with _raising(httpcore2.WriteTimeout, httpcore2.WriteError):
+            if self._is_closed or self._received.is_over:
+                raise self._received.error or ConnectionError("The connection is closed.")
+            if not self._unsent:
+                self._loop.call_soon(self._send)
+            self._unsent += buffer
+            self._quick = 0
+            if len(self._unsent) > _MOST_UNSENT:
+                self._send()
+            if not self._received.has_room:
+                async with asyncio.timeout(timeout):
+                    await self._received.room()
 
     async def aclose(self) -> None:
-        """Close it: a service whose reply is left hears of it before this returns; nobody is said good-bye to."""
-        if self._answer.connection is None:  # it is whole, and others have its connection
-            return
-        if (transport := self._answer.connection.transport) is not None:
-            transport.abort()
-        self._answer.close()
+        """Close it: a service whose reply is left hears of it before this returns."""
+        self.close()
         await asyncio.sleep(0)  # in which the loop closes it
 
-    def _hear(self) -> None:
-        transport, self._unheard = self._unheard, None
-        if transport is not None and not transport.is_closing():
-            transport.resume_reading()
+    def close(self) -> None:
+        """Close it in the next turn of the loop, and say good-bye to nobody: who still sends would be waited for."""
+        self._is_closed = True
+        self._transport.abort()
 
-    def _hear_nothing(self) -> None:
-        connection = self._answer.connection
-        if connection is not None and (transport := connection.transport) is not None and not transport.is_closing():
-            transport.pause_reading()
-            self._unheard = transport
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """The same one, encrypted from now on. Raises `httpcore2.ConnectError` and `ConnectTimeout`."""
+        try:
+            with _raising(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+                async with asyncio.timeout(timeout):
+                    inner = await self._loop.start_tls(
+                        self._transport, self._received, ssl_context, server_hostname=server_hostname
+                    )
+        except BaseException:
+            self._transport.abort()
+            raise
+        if inner is None:  # the connection was lost meanwhile
+            raise httpcore2.ConnectError("The connection was closed.")
+        self._received.transport = inner
+        return Connection(inner, self._received)
+
+    def get_extra_info(self, info: str) -> Any:
+        """What the HTTP layer asks for: `is_readable`, `ssl_object`, `socket`, `client_addr`, `server_addr`."""
+        if info == "is_readable":
+            raw = self._transport.get_extra_info("socket")
+            return bool(self._received.got) or self._received.is_over or raw is None or _is_readable(raw)
+        names = {"client_addr": "sockname", "server_addr": "peername"}
+        return self._transport.get_extra_info(names.get(info, info))
+
+    def _send(self) -> None:
+        if self._unsent and not self._is_closed:
+            data = bytes(self._unsent)
+            self._unsent.clear()
+            self._transport.write(data)
 
 
-class Transport(httpx2.AsyncBaseTransport):
-    """Sends the requests of an HTTP client over such connections, through no proxy and with no cookies of its own.
+class Network(httpcore2.AsyncNetworkBackend):
+    """Opens connections on the running loop."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """A connection to a host. Raises `httpcore2.ConnectError` and `ConnectTimeout`."""
+        loop = asyncio.get_running_loop()
+        local = (local_address, 0) if local_address else None
+
+        async def connect(address: str) -> Connection:
+            transport, received = await loop.create_connection(_Bytes, address, port, local_addr=local)
+            for option in socket_options or ():
+                transport.get_extra_info("socket").setsockopt(*option)
+            return Connection(transport, received)
+
+        with _raising(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+            async with asyncio.timeout(timeout):
+                return await _first(await _addresses(host, port), connect)
+        raise AssertionError
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Nothing: no model service is asked so."""
+        del timeout, socket_options
+        raise httpcore2.UnsupportedProtocol(f"No service is asked by a file such as {path!r}.")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, between two tries to connect."""
+        await asyncio.sleep(seconds)
+
+
+class _Connect(Protocol):
+    async def __call__(self, address: str) -> Connection: ...
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """Where a host is; one that is an address already is not looked up."""
+    with suppress(ValueError):
+        return [str(ip_address(host))]
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+async def _first(addresses: Sequence[str], connect: _Connect) -> Connection:
+    """A connection to whichever of a name's addresses answers first; the next is tried where one keeps silent."""
+    if len(addresses) == 1:
+        return await connect(addresses[0])
+    left, tries = list(addresses), set[asyncio.Task[Connection]]()
+    error: BaseException = OSError("The name has no address.")
+    try:
+        while left or tries:
+            if left:
+                tries.add(asyncio.ensure_future(connect(left.pop(0))))
+            wait = _NEXT_ADDRESS if left else None
+            done, tries = await asyncio.wait(tries, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                error = one.exception() or error
+                if one.exception() is None:
+                    tries |= done - {one}
+                    return one.result()
+        raise error
+    finally:
+        for one in tries:
+            one.cancel()
+            one.add_done_callback(_unused)
+
+
+def _is_readable(raw: socket.socket) -> bool:
+    """Whether something came on a connection that rests: then it is about to be closed."""
+    if raw.fileno() < 0:
+        return True
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([raw], [], [], 0)[0])
+    asked = select.poll()
+    asked.register(raw.fileno(), select.POLLIN)
+    return bool(asked.poll(0))
+
+
+def _unused(trying: asyncio.Task[Connection]) -> None:
+    if not trying.cancelled() and trying.exception() is None:
+        trying.result().close()
+
+
+def _wake(waiting: asyncio.Future[None] | None) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
+
+
+@contextmanager
+def _raising(late: type[Exception], failed: type[Exception]) -> Generator[None]:
+    """Errors of the loop as those that the HTTP layer knows."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise late(str(error)) from error
+    except OSError as error:
+        raise failed(str(error)) from error
+
+
+class Transport(httpx2.AsyncHTTPTransport):
+    """Sends the requests of an HTTP client over such connections, through no proxy.
 
     Args:
         trusted: The certificates to trust; they are read if left out.
@@ -125,127 +331,13 @@ class Transport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(self, trusted: ssl.SSLContext | None = None, limits: httpx2.Limits | None = None) -> None:
-        self._trusted = trusted or httpx2.create_ssl_context()
-        self._limits = limits or httpx2.Limits(max_connections=100)
-        self._session: aiohttp.ClientSession | None = None
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request. Raises `httpx2.TransportError`."""
-        session = self._session = self._session or self._opened()
-        # In two turns the loop hears of resting connections that were closed while it was busy with something else.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        limits: Mapping[str, float | None] = request.extensions.get("timeout", {})
-        try:
-            with _raising():
-                answer = await self._answer(session, request, limits)
-        except BaseException:
-            await asyncio.sleep(0)  # in which the loop closes the connection
-            raise
-        extensions = {"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode()}
-        return httpx2.Response(
-            answer.status,
-            headers=answer.raw_headers,
-            stream=_Reply(answer, limits.get("read")),
-            request=request,
-            extensions=extensions,
+        limits = limits or httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+        trusted = trusted or httpx2.create_ssl_context()
+        super().__init__(verify=trusted, trust_env=False, limits=limits)
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=trusted,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=Network(),
         )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-
-    async def _answer(
-        self, session: aiohttp.ClientSession, request: httpx2.Request, limits: Mapping[str, float | None]
-    ) -> aiohttp.ClientResponse:
-        url = request.url
-        place = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
-        told, coding = request.headers, request.headers.encoding
-        has_body = "transfer-encoding" in told or told.get("content-length", "0") != "0"
-        headers = [
-            (name.decode("ascii"), value.decode(coding))
-            for name, value in told.raw
-            if name.lower() != b"transfer-encoding"  # which is worked out anew
-        ]
-        stream = cast("AsyncIterable[bytes]", request.stream)
-        writing = asyncio.timeout(None)
-        try:
-            async with writing:
-                return await session.request(
-                    request.method,
-                    URL(place, encoded=True),
-                    headers=headers,
-                    data=_unsent(stream, writing, limits.get("write")) if has_body else None,
-                    allow_redirects=False,
-                    server_hostname=request.extensions.get("sni_hostname"),
-                    timeout=aiohttp.ClientTimeout(sock_connect=limits.get("connect"), sock_read=limits.get("read")),
-                )
-        except TimeoutError as error:
-            if writing.expired():
-                raise httpx2.WriteTimeout("") from error
-            raise
-
-    def _opened(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            ssl=self._trusted,
-            limit=self._limits.max_connections or 0,
-            keepalive_timeout=self._limits.keepalive_expiry,
-            resolver=_Names(),
-            use_dns_cache=False,
-            happy_eyeballs_delay=_NEXT_ADDRESS,
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=_UNSAID,
-            auto_decompress=False,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
-            max_headers=_MOST_LINES,
-        )
-
-
-async def _unsent(
-    stream: AsyncIterable[bytes], writing: asyncio.Timeout, seconds: float | None
-) -> AsyncGenerator[bytes, None]:
-    """A body in parts: who stops sends no more of it than was written, and each is taken within so many seconds."""
-    loop = asyncio.get_running_loop()
-    async for piece in stream:
-        for start in range(0, len(piece), _MOST_UNSENT):
-            _limit(writing, None if seconds is None else loop.time() + seconds)
-            yield piece[start : start + _MOST_UNSENT]
-            _limit(writing, None)
-
-
-def _limit(writing: asyncio.Timeout, when: float | None) -> None:
-    if not writing.expired():
-        try:
-            writing.reschedule(when)
-        except RuntimeError:  # the service answered before it had all
-            return
-
-
-@contextmanager
-def _raising() -> Generator[None]:
-    """Errors of `aiohttp` as those that the client above knows. Its own show a request's head, with the key in it."""
-    try:
-        yield
-    except aiohttp.ClientConnectorCertificateError as error:
-        raise httpx2.ConnectError(str(error.certificate_error)) from None
-    except aiohttp.ClientConnectorError as error:
-        raise httpx2.ConnectError(str(error.os_error)) from None
-    except aiohttp.ConnectionTimeoutError as error:
-        raise httpx2.ConnectTimeout(str(error)) from None
-    except aiohttp.SocketTimeoutError as error:
-        raise httpx2.ReadTimeout(str(error)) from None
-    except aiohttp.ClientResponseError as error:
-        raise httpx2.RemoteProtocolError(f"illegal answer: {error.message}") from None
-    except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError) as error:
-        raise httpx2.RemoteProtocolError(str(error)) from None
-    except (aiohttp.ClientError, OSError) as error:
-        if isinstance(error, TimeoutError):
-            raise
-        raise httpx2.ReadError(str(error)) from None
-    except ValueError as error:  # a line break in a header
-        raise httpx2.LocalProtocolError(str(error)) from None

@@ -22,6 +22,7 @@ from core.errors import (
     ModelMisbehavedError,
     ModelRefusedError,
     ModelServiceError,
+    ModelUnavailableError,
     SettingsError,
 )
 from core.llm.open_model import get_chat_model
@@ -137,8 +138,8 @@ def foreign() -> Iterator[list[bytes]]:
     [
         (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", ModelMisbehavedError),
         (b"\x15\x03\x01\x00\x02\x02\x50\r\n\r\n", ModelMisbehavedError),
-        (b"220 mail ESMTP ready\r\n", ModelMisbehavedError),
-        (b"-ERR unknown command\r\n", ModelMisbehavedError),
+        (b"220 mail ESMTP ready\r\n", ModelUnavailableError),
+        (b"-ERR unknown command\r\n", ModelUnavailableError),
     ],
     ids=["ssh", "tls", "mail", "redis"],
 )
