@@ -55,6 +55,7 @@ NAMES = (
     "budget",
     "page_hits",
     "real_documents",
+    "meaning_ready",
     "evidence",
     "marks_in_documents",
     "claims",

@@ -14,7 +14,8 @@ from typing import Any, Final
 LOOKED_AT: Final = 0.73
 """How large the copy is in which lines are looked for: for the side of a sheet drawn at 150 pixels an inch."""
 
-_SMALLEST: Final = 736  # pixels: the shorter side of a copy; what is drawn smaller is looked at larger than it is
+_SMALLEST: Final = 736  # pixels: the shorter side of a copy; what is drawn smaller is looked at larger than it is,
+_LARGEST: Final = 1.5  # but so many times at most: letters of a figure are as large as those of a page
 _LONGEST: Final = 4  # times as long as high, a picture is a strip, and counts as one that is so long
 _STEP: Final = 32  # pixels: both sides of a copy are so many, or so many times as many
 _NEAR = (32, 64)  # pixels above and below ink, and beside it, that are looked at with it: columns stay apart
@@ -89,7 +90,7 @@ def _with_more(corners: Any, more: Any) -> Any:
 def scale_of(high: int, wide: int) -> float:
     """How large the copy of a picture is, for each of its pixels."""
     shorter, longer = sorted((high, wide))
-    return max(LOOKED_AT, _SMALLEST / max(shorter, longer / _LONGEST, 1))
+    return max(LOOKED_AT, min(_SMALLEST / max(shorter, longer / _LONGEST, 1), _LARGEST))
 
 
 def ink_in(image: Any) -> Any:

@@ -17,7 +17,7 @@ from core.rag.document import Rectangle
 from core.rag.parsers import ocr, picture, process
 from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import parser_for, renderer_of
-from core.rag.parsers.ocr import Recognised, Sheet, block, is_scan, lines_of, turned_back
+from core.rag.parsers.ocr import Recognised, Sheet, block, is_scan, lines_of, turned_back, words_of
 from core.rag.parsers.pdf_page import Line, Pixels, RawPage
 from core.rag.parsers.process import Limits, Parsed
 
@@ -307,3 +307,9 @@ def test_two_columns_of_prose_in_a_scan_are_no_table() -> None:
     rows = [("The heron stands in the pond", "and waits for what comes"), ("until the evening", "when it flies")] * 3
     picture, sheet = sheet_of(rows, ruled=False)
     assert not any(line.table for run in lines_of(picture, 2.0, lambda *_: sheet, page=1) for line in run)
+
+
+def test_letters_of_ten_pixels_are_read_in_a_figure_as_small_as_a_stamp() -> None:
+    image = paper("Rainfall in May: 83 mm", "五月降雨量八十三毫米", dpi=51)
+    found = words_of(Pixels(*image.size, image.tobytes()))
+    assert [one.replace(" ", "") for one in found] == ["RainfallinMay:83mm", "五月降雨量八十三毫米"]

@@ -142,8 +142,9 @@ def test_print_is_seen_in_any_colour_on_any_paper(paper: tuple[int, int, int], i
     assert max(len(rows), len(columns)) < 150
 
 
-def test_small_pictures_are_looked_at_larger_and_strips_not_without_end() -> None:
+def test_small_pictures_are_looked_at_larger_but_neither_they_nor_strips_without_end() -> None:
     assert scale_of(HIGH, WIDE) == LOOKED_AT
-    assert scale_of(368, 500) == 2.0
+    assert scale_of(640, 900) == 1.15
+    assert scale_of(368, 500) == 1.5
     assert scale_of(10, 4000) < 1.0
-    assert scale_of(1, 1) == 736.0
+    assert scale_of(1, 1) == 1.5
