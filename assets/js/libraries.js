@@ -182,6 +182,7 @@ class Dialog {
     const now = used().join(' ');
     if (now === this.shown) return;
     this.shown = now;
+    if (this.parts.told.textContent === say('libraries_use_failed')) this.tell();  // it came late
     this.draw();
   }
 
@@ -189,7 +190,7 @@ class Dialog {
     const { meant, data: { opened } } = this;
     if (!opened) return;
     const isUsed = used().includes(opened.id);
-    const trust = meant?.library === opened.id && meant.on !== isUsed && Date.now() < meant.until;
+    const trust = meant?.library === opened.id && meant.on !== isUsed;
     this.parts.use.checked = trust ? meant.on : isUsed;
   }
 
@@ -286,10 +287,20 @@ class Dialog {
   use() {
     const { use } = this.parts;
     const { id } = this.data.opened;
-    this.meant = { library: id, on: use.checked, until: Date.now() + BELIEVED };
+    const meant = { library: id, on: use.checked };
+    this.meant = meant;
     ask({ do: 'use', id, on: use.checked });
     tellOthers();
-    setTimeout(() => { if (open === this) this.draw(); }, BELIEVED);
+    setTimeout(() => this.settle(meant), BELIEVED);
+  }
+
+  // The page's own notices are behind the dialog: what was not switched is said here.
+  settle(meant) {
+    if (this.meant !== meant || open !== this) return;
+    this.meant = null;
+    const failed = used().includes(meant.library) !== meant.on;
+    this.draw();
+    if (failed) this.tell('bad', say('libraries_use_failed'));
   }
 
   // ---- documents

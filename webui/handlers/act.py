@@ -408,7 +408,8 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
         if view.conversation_id:
             await workspace.libraries.use(view.conversation_id, library, on=on)
         else:
-            await workspace.libraries.opened(library)
+            if on:
+                await workspace.libraries.known(library)
             others = tuple(one for one in view.libraries if one != library)
             view.libraries = (*others, library) if on else others
             view.wake_up(stale=True)

@@ -203,3 +203,17 @@ def test_files_that_are_refused_are_told_of_together_and_leave_the_fields_to_be_
     dialog.get_by_role("button", name="Create").click(trial=True)
     told.get_by_role("button", name="Close").click()
     expect(told).to_be_empty()
+
+
+def test_a_library_that_could_not_be_switched_on_is_off_again_and_that_is_said_in_front_of_the_reader(
+    show: Callable[..., Page],
+) -> None:
+    page = show("answered")
+    page.clock.install()
+    dialog = opened(page)
+    switch = dialog.get_by_role("switch", name="Use in this conversation")
+    switch.set_checked(True, force=True)
+    expect(switch).to_be_checked()
+    page.clock.run_for(3_001)  # no chip of the conversation has said that it is on
+    expect(switch).not_to_be_checked()
+    expect(dialog.locator(".p-told")).to_have_text("This was not switched; the conversation is as it was before.")
