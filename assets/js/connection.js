@@ -1,5 +1,6 @@
 // Gradio's notices in our words, and what to see while Parlour is away. The page comes back by itself: Gradio asks for
 // it every two seconds, and loads it again. That may be another Parlour than before, behind a proxy that has several.
+import { askWhether, noteRefused } from './signed_out.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
 
@@ -27,7 +28,7 @@ function mark() {
 
 // Where a Parlour dies, some proxies end its streams as if all had been said, and Gradio would wait for good. What ends
 // without its last message is broken.
-function whole() {
+function whole(broken) {
   const letters = new TextDecoder();
   let end = '';
   return new TransformStream({
@@ -35,19 +36,24 @@ function whole() {
       end = (end + letters.decode(piece.subarray(-LAST))).slice(-LAST);
       to.enqueue(piece);
     },
-    flush(to) { if (!ENDED.test(end)) to.error(new TypeError('network error')); },
+    flush(to) {
+      if (ENDED.test(end)) return;
+      to.error(new TypeError('network error'));
+      broken();
+    },
   });
 }
 
 async function watched(send, to, options) {
   const answer = await send(to, options);
-  const { pathname } = new URL(to.url ?? to, location);
+  const { origin, pathname } = new URL(to.url ?? to, document.baseURI);
+  if (answer.status === 401 && origin === location.origin) noteRefused();
   // What a proxy says in place of a Parlour that is gone: nobody heard what was asked.
   if (AWAY.includes(answer.status) && pathname.endsWith('/queue/join') && !answer.headers.get('content-type')?.includes('json')) {
     throw new TypeError('network error');
   }
   if (!answer.ok || !answer.body || !pathname.endsWith('/queue/data')) return answer;
-  return new Response(answer.body.pipeThrough(whole()), answer);
+  return new Response(answer.body.pipeThrough(whole(() => askWhether(send))), answer);
 }
 
 export function start() {

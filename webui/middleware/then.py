@@ -1,9 +1,12 @@
-"""What a program asked while the person whom it asked for signs in: the page where they agree comes after that."""
+"""Where a person comes after signing in: to the page where they agree to what a program asked, or back to the
+conversation that they had before them."""
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 _KIND: Final = "-then"
 _LASTS: Final = 600
 _LONGEST: Final = 3_600  # letters of a cookie
+_TALK: Final = re.compile(r"\?c=[\w-]{1,64}\Z", re.ASCII)
 
 
 def is_asked(scope: Scope) -> bool:
@@ -25,11 +29,23 @@ def is_asked(scope: Scope) -> bool:
 
 
 def remembering(scope: Scope, cookies: Cookies) -> list[tuple[str, str]]:
-    """The header that keeps what was asked, in the browser; none where it is too long for a cookie."""
-    value = urlsafe_b64encode(scope["query_string"]).decode("ascii")
-    if not is_asked(scope) or not 0 < len(value) <= _LONGEST:
+    """The header that keeps it in the browser: what was asked, or which conversation was.
+
+    There is none where nothing was, or where it is too long for a cookie.
+    """
+    kept: bytes = scope["query_string"] if is_asked(scope) else _talk(scope)
+    value = urlsafe_b64encode(kept).decode("ascii")
+    if not 0 < len(value) <= _LONGEST:
         return []
     return [("set-cookie", cookies.header(value, _KIND, https=scope["scheme"] == "https", seconds=_LASTS))]
+
+
+def _talk(scope: Scope) -> bytes:
+    """The conversation that an address of the page names, as a query with its question mark."""
+    if scope["path"] != "/":
+        return b""
+    named = parse_qs(scope["query_string"].decode("latin-1")).get("c", [""])[0]
+    return f"?c={named}".encode("ascii") if _TALK.match(f"?c={named}") else b""
 
 
 def remembered(scope: Scope, cookies: Cookies) -> str:
@@ -39,6 +55,8 @@ def remembered(scope: Scope, cookies: Cookies) -> str:
             query = urlsafe_b64decode(value).decode("ascii")
         except ValueError:
             continue
+        if _TALK.match(query):
+            return query
         if query.isprintable() and not set(query) & set(' "<>\\'):
             return page_of(query)
     return ""

@@ -51,6 +51,20 @@ async def test_the_printed_link_makes_the_owner_once_and_whoever_has_no_account_
     assert [(one.name, one.role) for one in await here.engine.people.store.list()] == [("Jan", "owner")]
 
 
+async def test_who_is_led_to_sign_in_from_a_conversation_comes_back_to_it_once_and_never_anywhere_else(
+    here: House,
+) -> None:
+    await here.owner("Jan")
+    browser = here.browser(accept="text/html")
+    assert (await browser.get("/", params={"c": "Tower_1-x", "demo": "no"})).headers["location"] == "./sign-in"
+    assert (await signed_in(browser, "Jan")).headers["location"] == "./?c=Tower_1-x"
+    assert (await signed_in(browser, "Jan")).headers["location"] == "./"
+    for wrong in ("a b", "ä", "a/../..", "//evil.example", "x" * 65, "a&d=b"):
+        stranger = here.browser(accept="text/html")
+        await stranger.get("/", params={"c": wrong})
+        assert (await signed_in(stranger, "Jan")).headers["location"] == "./", wrong
+
+
 async def test_signing_in_always_gives_a_new_session_and_signing_out_ends_it(here: House) -> None:
     await here.owner()
     client, planted, kept = here.browser(), here.browser(), here.browser()
