@@ -231,9 +231,11 @@ class Frames:
         if program is not None:
             return shown
         if shown.current is not None:
-            shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents)
+            lost = await workspace.libraries.lost_by(shown.current.id)
+            shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents, lost)
         elif not shown.conversation_id:
-            shown.switched = await switched(workspace, view.draft, view.folder or None, ())
+            lost = await workspace.libraries.lost_among(view.libraries)
+            shown.switched = await switched(workspace, view.draft, view.folder or None, (), lost)
         else:  # it is being made
             shown.switched = Switched()
         return shown

@@ -18,7 +18,7 @@ const change = (what, more = {}) => ask({ do: 'steer', change: what, ...more });
 let waiting = 0;
 let unsaved = null;  // what was typed and is not kept yet
 let place = { of: null, top: 0 };
-let missed = '';     // what was said of a persona that is not shared any more
+const missed = {};   // what was said of a persona and of libraries that are not shared any more, by their chips
 let first = false;   // a first persona is to be written, once the panel is there
 
 function keep({ quiet = true } = {}) {
@@ -259,15 +259,21 @@ function stay() {
   if (button && button.getAttribute('aria-expanded') !== open) button.setAttribute('aria-expanded', open);
 }
 
-// What was taken back says so where it is noticed, and an open panel shows it no longer.
+// What was taken back says so where it is noticed, once for a conversation, and an open panel shows it no longer.
 function miss() {
-  const chip = document.querySelector('#toolbar .p-tap-persona');
-  const gone = chip?.dataset.gone ?? '';
-  if (!chip || gone === missed) return;
-  missed = gone;
-  if (!gone) return;
-  remark(gone);
+  const said = ['persona', 'libraries'].map(missing).filter(Boolean);
+  if (!said.length) return;
+  remark(said.join(' '));
   drawAnew();
+}
+
+function missing(which) {
+  const chip = document.querySelector(`#toolbar .p-tap-${which}`);
+  const gone = chip?.dataset.gone ?? '';
+  const here = gone && `${status()?.conversation} ${gone}`;
+  if (!chip || here === missed[which]) return '';
+  missed[which] = here;
+  return gone;
 }
 
 export function start() {

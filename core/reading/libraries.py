@@ -200,8 +200,23 @@ class Libraries:
         """The libraries that a conversation uses, by name. Raises NotFoundError."""
         return await self._stores.libraries.used_by(conversation_id)
 
+    async def lost_by(self, conversation_id: str) -> Sequence[str]:
+        """Ids of those that a conversation is to use and that nobody shares with the owner now. Raises NotFoundError.
+
+        A conversation for which such a library is switched off does not have it any more.
+        """
+        return await self._stores.libraries.lost_by(conversation_id)
+
+    async def lost_among(self, library_ids: Sequence[str]) -> Sequence[str]:
+        """Those of several libraries that somebody else has, who does not share them with the owner now."""
+        return await self._stores.libraries.lost_among(library_ids)
+
+    async def has_lost(self, conversation_id: str, text_id: str) -> bool:
+        """Whether a text of the index stands in a library of `lost_by`. Raises NotFoundError."""
+        return await self._stores.libraries.held_by_lost(conversation_id, text_id)
+
     async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
-        """Let a conversation use a library, or no more. Raises NotFoundError."""
+        """Let a conversation use a library, or no more, also one that is not shared any more. Raises NotFoundError."""
         await self._stores.libraries.use(conversation_id, library_id, on=on)
         self._tell([conversation_id])
 

@@ -97,14 +97,19 @@ def shelves_of(connection: Connection, conversation_id: str) -> list[str]:
     return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
 
 
-def _lent(connection: Connection, conversation_id: str) -> list[str]:
-    """The libraries that a conversation uses because its folder has them."""
+def shelves_of_folder(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation is to use because its folder has them, also those that it may use no more."""
     row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
     if row is None:
         return []
     of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
     without = _ids(own.get(_WITHOUT))
-    wanted = [one for one in _ids(of_folder.get("libraries")) if one not in without]
+    return [one for one in _ids(of_folder.get("libraries")) if one not in without]
+
+
+def _lent(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation uses because its folder has them."""
+    wanted = shelves_of_folder(connection, conversation_id)
     if not wanted:
         return []
     whose = conversations.c.owner_id

@@ -11,11 +11,20 @@ from core.errors import ConflictError, NotFoundError
 from core.storage.base import FileRecord, NamedLibrary, new_id
 from core.storage.conversations import conversation_of, freed_files, insert_owner, library_ids, unneeded
 from core.storage.dialects import upsert
-from core.storage.documents import by_name, collection_of, leave_out, libraries_used, usable_collection
-from core.storage.statements import END_LOANS, LIBRARIES_OF_OWNER
+from core.storage.documents import (
+    by_name,
+    collection_of,
+    leave_out,
+    libraries_used,
+    shelves_of_folder,
+    usable_collection,
+)
+from core.storage.statements import END_LOANS, LIBRARIES_OF_OWNER, SHELVES_CHOSEN, TAKEN_BACK
 from core.storage.tables import conversation_libraries, documents, libraries
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.storage.database import Database
 
 
@@ -121,6 +130,28 @@ class LibraryStore:
 
         return await self._database.read(load)
 
+    async def lost_by(self, conversation_id: str) -> list[str]:
+        """Ids of libraries that a conversation is to use, and that are not shared with the owner any more.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+        return await self._database.read(lambda c: _lost_by(c, self._owner, conversation_id))
+
+    async def lost_among(self, library_ids: Sequence[str]) -> list[str]:
+        """Those of several libraries that are somebody else's, who does not share them with the owner now."""
+        return await self._database.read(lambda c: _lost(c, self._owner, library_ids))
+
+    async def held_by_lost(self, conversation_id: str, text_id: str) -> bool:
+        """Whether a text of the index stands in a library that `lost_by` gives. Raises NotFoundError."""
+
+        def look(connection: Connection) -> bool:
+            lost = _lost_by(connection, self._owner, conversation_id)
+            query = select(documents.c.id).where(documents.c.library_id == text_id, documents.c.collection_id.in_(lost))
+            return bool(lost) and connection.execute(query.limit(1)).first() is not None
+
+        return await self._database.read(look)
+
     async def users(self, library_id: str) -> list[str]:
         """The conversations that use a library. Raises NotFoundError."""
 
@@ -133,11 +164,16 @@ class LibraryStore:
         return await self._database.read(load)
 
     async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
-        """Let a conversation use a library, or no more, also where its folder has it. Raises NotFoundError."""
+        """Let a conversation use a library, or no more, also where its folder has it.
+
+        Raises:
+            NotFoundError: There is no such conversation; or no such library that may be used, where it is to be.
+        """
 
         def change(connection: Connection) -> None:
             conversation_of(connection, self._owner, conversation_id)
-            usable_collection(connection, self._owner, library_id)
+            if on:
+                usable_collection(connection, self._owner, library_id)
             row = {"conversation_id": conversation_id, "library_id": library_id}
             if on:
                 adding = upsert(conversation_libraries).values({**row, "owner_id": self._owner})
@@ -148,6 +184,17 @@ class LibraryStore:
             leave_out(connection, conversation_id, library_id, on=not on)
 
         await self._database.write(change)
+
+
+def _lost_by(connection: Connection, owner: str, conversation_id: str) -> list[str]:
+    conversation_of(connection, owner, conversation_id)
+    chosen = connection.execute(SHELVES_CHOSEN, {"conversation": conversation_id}).scalars()
+    return _lost(connection, owner, [*map(str, chosen), *shelves_of_folder(connection, conversation_id)])
+
+
+def _lost(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
+    wanted = {"owner": owner, "wanted": [*library_ids]}
+    return [str(one) for one in connection.execute(TAKEN_BACK, wanted).scalars()] if library_ids else []
 
 
 def _files_of(connection: Connection, condition: ColumnElement[bool]) -> list[str]:

@@ -161,6 +161,13 @@ OWN_SHELVES: Final = (
     .where(conversation_libraries.c.conversation_id == _conversation)
     .where((libraries.c.owner_id == _whose) | lent_to(_whose))
 )
+SHELVES_CHOSEN: Final = select(conversation_libraries.c.library_id).where(
+    conversation_libraries.c.conversation_id == _conversation
+)
+TAKEN_BACK: Final = select(libraries.c.id).where(
+    libraries.c.id.in_(bindparam("wanted", expanding=True)), libraries.c.owner_id != _owner, ~lent_to(_owner)
+)
+"""Those of several libraries that are somebody else's, who does not share them now."""
 SETTINGS_OF_FOLDER: Final = (
     select(folders.c.settings, conversations.c.settings)
     .join(conversations, conversations.c.folder_id == folders.c.id)

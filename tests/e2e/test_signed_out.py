@@ -1,4 +1,4 @@
-"""All sessions of somebody are ended while she reads a reply that is being written: her page says it, and leads back."""
+"""All sessions of somebody are ended while she reads a reply: her page says it, and leads back."""
 
 from __future__ import annotations
 

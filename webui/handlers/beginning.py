@@ -104,6 +104,9 @@ async def _libraries_of(workspace: Workspace, folder: str) -> tuple[str, ...] | 
 
 
 async def _is_there(workspace: Workspace, library: str) -> bool:
+    """Whether a library is there, also one that is not shared any more: the page says that of it."""
+    if await workspace.libraries.lost_among([library]):
+        return True
     with suppress(NotFoundError):
         await workspace.libraries.known(library)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -330,9 +330,18 @@ async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place:
 async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> Drawn:
     documents = await _documents(workspace, view.shown_id)
     sound = await _sound(workspace, documents, place.document_id)
-    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read, names=names_of(documents))
+    pages, names = await _kept_pages(workspace, view.shown_id), names_of(documents)
+    lost = await _is_taken_back(workspace, view.shown_id, place.document_id)
+    known = Known(pages, sound, is_read=is_read, names=names, is_taken_back=lost)
     async with _holding(workspace, place.document_id) as library:
         return await to_thread.run_sync(panel_of, library, reply, place, view.words, known)
+
+
+async def _is_taken_back(workspace: Workspace, conversation_id: str, document_id: str) -> bool:
+    """Whether a document stands in a library of a conversation that is not shared any more."""
+    with suppress(NotFoundError):
+        return bool(conversation_id) and await workspace.libraries.has_lost(conversation_id, document_id)
+    return False
 
 
 @asynccontextmanager

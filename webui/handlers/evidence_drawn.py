@@ -52,12 +52,14 @@ class Known(NamedTuple):
         sound: The recording whose transcript it is.
         is_read: Whether it is no longer being read.
         names: What the conversation calls its documents, by their ids in the index; several where it has one twice.
+        is_taken_back: Whether it stands in a library that is not shared with the reader any more.
     """
 
     pages: KeptPages
     sound: FileRecord | None
     is_read: bool
     names: Mapping[str, Sequence[str]]
+    is_taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
     listing = _listing(library, place, shown, words)
     start = listing.start if listing and listing.chunks else None
     state = _state(library, place.document_id)
-    nothing = "gone" if known.is_read else "unread"
+    nothing = "taken_back" if known.is_taken_back else "gone" if known.is_read else "unread"
     if state == "ready" or (state and known.is_read):
         nothing = "no_picture"
     opened, sound = _opened(library, reply, place), known.sound

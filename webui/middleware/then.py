@@ -1,5 +1,4 @@
-"""Where a person comes after signing in: to the page where they agree to what a program asked, or back to the
-conversation that they had before them."""
+"""Where one comes after signing in: to the page that a program waits for, or back to one's conversation."""
 
 from __future__ import annotations
 

@@ -124,6 +124,7 @@ def _top(scene: Scene) -> str:
         temporary=scene.switched.temporary if scene.switched and steered and not scene.conversation_id else None,
         demo=scene.demo is not None,
         may_add=scene.may_add,
+        called=dict(scene.switched.shelves) if scene.switched is not None else None,
     )
 
 

@@ -32,7 +32,7 @@ class Lists:
         cited: Evidence spans of the open passage, as start and end in its text.
         listing: Chunks of the document, or their number.
         sought: The line about a search that the reader started; empty for the reply's own.
-        nothing: Why no page can be shown, where none is: `no_picture`, `gone` or `unread`.
+        nothing: Why no page can be shown, where none is: `no_picture`, `gone`, `taken_back` or `unread`.
         player: Markup of a player of what is cited; "" for what is no recording.
     """
 

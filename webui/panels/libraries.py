@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 
-def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
-    """The chip with the libraries of a conversation; empty where it uses none."""
+def uses_html(libraries: Sequence[NamedLibrary], words: Words, called: Mapping[str, str] | None = None) -> str:
+    """The chip with the libraries of a conversation; empty where it uses none.
+
+    Args:
+        called: What they are called, by id, with whoever shares them; left out, by their names.
+    """
     if not libraries:
         return ""
-    first, more = libraries[0].name, len(libraries) - 1
+    names = [(called or {}).get(one.id, one.name) for one in libraries]
+    first, more = names[0], len(libraries) - 1
     label = words("libraries.more", name=first, n=more) if more else first
-    said = escaped(words("libraries.uses", names=", ".join(one.name for one in libraries)))
+    said = escaped(words("libraries.uses", names=", ".join(names)))
     ids = escaped(" ".join(one.id for one in libraries))
     return (
         f'<button type="button" class="p-uses" data-do="libraries" data-uses="{ids}" aria-haspopup="dialog" '

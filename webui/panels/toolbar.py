@@ -27,7 +27,8 @@ class Switched:
         persona: The name of the one that is used; "" for none.
         gone: The name of a persona that is not lent any more, without which the conversation goes on.
         personas: Those that can be chosen: id, name and whether it is this one.
-        shelves: The libraries that can be: id and name.
+        shelves: The libraries that can be: id and name, with whoever shares it.
+        lost: The ids of libraries that it is to use and that are not shared with the reader any more.
         documents: The names of the conversation's own documents, which `@` offers.
         starters: The persona's questions to begin with.
         temporary: Whether the conversation goes by itself.
@@ -39,13 +40,18 @@ class Switched:
     gone: str = ""
     personas: tuple[tuple[str, str, bool], ...] = ()
     shelves: tuple[tuple[str, str], ...] = ()
+    lost: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     starters: tuple[str, ...] = ()
     temporary: bool = False
 
 
 async def switched(
-    workspace: Workspace, kept: Mapping[str, Any], folder_id: str | None, documents: Sequence[DocumentRecord]
+    workspace: Workspace,
+    kept: Mapping[str, Any],
+    folder_id: str | None,
+    documents: Sequence[DocumentRecord],
+    lost: Sequence[str] = (),
 ) -> Switched:
     """What is on in a conversation. Raises StorageError.
 
@@ -53,20 +59,22 @@ async def switched(
         kept: Its settings; for one that is not there yet, their draft.
         folder_id: Its folder, if any.
         documents: Its own.
+        lost: As of `Switched`.
     """
     steering = workspace.steering
     found = await steering.shown(kept, folder_id)
     on = await workspace.tools.on_here(found.tools)
     chosen = found.persona
     personas = [*await steering.personas.list(), *await steering.lent_personas()]
-    lent = [one.library for one in await workspace.libraries.lent()]
+    lent = ((one.library.id, f"{one.library.name} · {one.lender}") for one in await workspace.libraries.lent())
     return Switched(
         web=bool(on.intersection(WEB)),
         code=CODE in on if workspace.tools.interpreter().make is not None else None,
         persona=chosen.name if chosen is not None else "",
         gone=found.gone,
         personas=tuple((one.id, one.name, chosen is not None and one.id == chosen.id) for one in personas),
-        shelves=tuple((one.id, one.name) for one in (*await workspace.libraries.list(), *lent)),
+        shelves=(*((one.id, one.name) for one in await workspace.libraries.list()), *lent),
+        lost=tuple(lost),
         documents=tuple(dict.fromkeys(one.name for one in documents)),
         starters=chosen.starters if chosen is not None else (),
         temporary=found.temporary,
@@ -75,25 +83,40 @@ async def switched(
 
 def toolbar_html(given: Switched, libraries: Sequence[NamedLibrary], words: Words) -> str:
     """Markup for `#toolbar`; what stands at the right end of the line is another panel's."""
-    names = libraries[0].name if len(libraries) == 1 else words("bar.libraries_many", n=len(libraries))
+    called = dict(given.shelves)
+    first = called.get(libraries[0].id, libraries[0].name) if libraries else ""
+    names = first if len(libraries) == 1 else words("bar.libraries_many", n=len(libraries))
     shelf = escaped(names if libraries else words("bar.libraries"))
     persona = escaped(given.persona or words("bar.persona"))
     gone = words("steer.gone", name=given.gone) if given.gone else ""
-    lost = f' data-gone="{exact(gone)}"' if gone else ""
+    missed = _missed(len(given.lost), words)
     used = {one.id for one in libraries}
     code = _switch("code", words("bar.code"), on=given.code) if given.code is not None else ""
+    shelves = [*((one, name, one in used) for one, name in given.shelves)]
+    shelves += [(one, words("bar.library_lost"), True) for one in given.lost]
     return (
         f'<div class="p-bar" role="toolbar" aria-label="{escaped(words("bar.label"))}">'
         f"{_switch('web', words('bar.web'), on=given.web)}{code}"
         f'<button type="button" class="p-tap p-tap-libraries" data-do="bar-libraries" aria-haspopup="menu" '
-        f'data-on="{_said(bool(libraries))}" title="{shelf}"><span dir="auto">{shelf}</span></button>'
+        f'data-on="{_said(bool(libraries))}"{_gone(missed)} '
+        f'title="{escaped(missed) or shelf}"><span dir="auto">{shelf}</span></button>'
         f'<button type="button" class="p-tap p-tap-persona" data-do="bar-persona" aria-haspopup="menu" '
-        f'data-on="{_said(bool(given.persona))}"{lost} '
+        f'data-on="{_said(bool(given.persona))}"{_gone(gone)} '
         f'title="{escaped(gone) or persona}"><span dir="auto">{persona}</span></button>'
-        f"{_offered('p-bar-libraries', ((one, name, one in used) for one, name in given.shelves))}"
+        f"{_offered('p-bar-libraries', shelves)}"
         f"{_offered('p-bar-personas', given.personas)}"
         f"{_offered('p-bar-documents', (('', name, True) for name in given.documents))}</div>"
     )
+
+
+def _missed(lost: int, words: Words) -> str:
+    """What is said of so many libraries that are not shared any more."""
+    return words("bar.libraries_gone_one" if lost == 1 else "bar.libraries_gone", n=lost) if lost else ""
+
+
+def _gone(said: str) -> str:
+    """The attribute of a chip by which the page's script says it once."""
+    return f' data-gone="{exact(said)}"' if said else ""
 
 
 def _offered(name: str, rows: Iterable[tuple[str, str, bool]]) -> str:

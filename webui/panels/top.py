@@ -15,7 +15,7 @@ from webui.render.markup import escaped, exact
 from webui.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.agents.base import Agent
     from core.readiness import Part, Readiness
@@ -101,6 +101,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
     second: str = "",
     demo: bool = False,
     may_add: bool = True,
+    called: Mapping[str, str] | None = None,
 ) -> str:
     """Markup for `#top`.
 
@@ -113,6 +114,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         second: The label of the model that answers beside the first, if one does.
         demo: Whether a demonstration is played: no model answers.
         may_add: Whether the reader may add services.
+        called: What libraries are called, by id, as of `uses_html`.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -131,7 +133,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         f'<div class="{form}"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
-        f"{uses_html(libraries, words)}"
+        f"{uses_html(libraries, words, called)}"
         f"{demo_ready_html(words) if demo else _ready_html(readiness, words, speakers, second)}"
         f"{_temporary_html(words, on=temporary) if temporary is not None else ''}"
         f"{choosing}{_steer_html(words) if steered else ''}"

@@ -148,6 +148,22 @@ def test_a_persona_that_is_shared_no_more_is_told_once_and_goes_from_an_open_pan
     assert len([one for one in stage.asked if one.get("change") == {}]) == 1
 
 
+def test_a_library_that_is_shared_no_more_is_told_once_for_its_conversation(show: Show) -> None:
+    page = show("steered")
+    said = "A library of this conversation is not shared with you any more; the next message is answered without it."
+    drawn = """(chip, said) => {
+        const next = Object.assign(chip.cloneNode(true), { title: said });
+        next.dataset.gone = said;
+        chip.replaceWith(next);
+    }"""
+    page.locator("#toolbar .p-tap-libraries").evaluate(drawn, said)
+    expect(page.locator(".p-hint")).to_have_text(said)
+    page.locator(".p-hint").evaluate("hint => { hint.textContent = 'Something else.'; }")
+    page.locator("#toolbar .p-tap-libraries").evaluate(drawn, said)
+    page.locator("#toolbar .p-tap-persona").evaluate(drawn, "The persona is gone.")
+    expect(page.locator(".p-hint")).to_have_text("The persona is gone.")
+
+
 def test_a_name_of_spaces_says_that_a_name_is_needed(show: Show, stage: Stage) -> None:
     page = show("steered")
     opened(page).get_by_role("button", name="Save as persona…").click()

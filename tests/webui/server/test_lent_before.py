@@ -143,3 +143,59 @@ async def test_a_persona_and_a_model_that_somebody_shares_are_chosen_for_a_new_c
         steering = await jan.steering.of_draft(again.draft, None)
     assert steering.persona is not None
     assert steering.persona.name == "Pirate"
+
+
+async def test_libraries_of_one_name_are_told_apart_by_who_shares_them(lent: Lent) -> None:
+    own, theirs = await lent.library(lent.jan), await lent.library(lent.mara)
+    await lent.lend("library", theirs)
+    view = lent.tab()
+    await lent.tabs.act(view, do="use", id=theirs, on=True)
+    for _ in ("new", "with a message"):
+        panels = {name: unescape(one) for name, one in (await lent.tabs.over(view)).panels.items()}
+        offered = re.findall(r"<li data-id=\"([\w-]+)\" data-on=\"(\w+)\">(.*?)</li>", panels["toolbar"])
+        assert offered == [(own, "false", "Contracts"), (theirs, "true", "Contracts · Mara")]
+        assert 'title="Contracts · Mara"' in panels["toolbar"]
+        assert "Answers also from: Contracts · Mara" in panels["top"]
+        await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+
+
+@pytest.mark.parametrize("began", [False, True])
+async def test_a_library_that_is_taken_back_says_so_on_the_page_until_it_is_switched_off(
+    lent: Lent, began: bool
+) -> None:
+    library = await lent.library(lent.mara)
+    await lent.lend("library", library)
+    view = lent.tab()
+    await lent.tabs.act(view, do="use", id=library, on=True)
+    if began:
+        await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+    told = "A library of this conversation is not shared with you any more"
+    assert told not in unescape((await lent.tabs.over(view)).panels["toolbar"])
+    await lent.take_back("library", library)
+    view.wake_up(stale=True)
+    frame = await lent.tabs.over(view)
+    assert f'data-gone="{told}; ' in unescape(frame.panels["toolbar"])
+    if not began:
+        again = lent.tab("loaded again")
+        await lent.tabs.act(again, do="chosen", chosen=kept(frame))
+        assert told in unescape((await lent.tabs.over(again)).panels["toolbar"])
+    chinese = lent.tabs.tab("chinese", lent.jan, view.conversation_id, "zh")
+    chinese.libraries = view.libraries
+    assert "不再与你共享" in unescape((await lent.tabs.over(chinese)).panels["toolbar"])
+    await lent.tabs.act(view, do="use", id=library, on=False)
+    assert told not in unescape((await lent.tabs.over(view)).panels["toolbar"])
+    assert "740 crowns" not in (await lent.ask(view, "And for each crane?")).rpartition("And for each crane?")[2]
+
+
+async def test_the_page_of_a_document_whose_library_is_taken_back_says_that_it_is_not_shared_any_longer(
+    lent: Lent,
+) -> None:
+    library = await lent.library(lent.mara)
+    await lent.lend("library", library)
+    view = lent.tab()
+    await lent.tabs.act(view, do="use", id=library, on=True)
+    await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+    reply = (await lent.tabs.engine.stores.of(lent.jan).conversations.thread(view.conversation_id))[-1]
+    await lent.take_back("library", library)
+    await lent.tabs.act(view, do="cite", message=reply.id, n=1)
+    assert "is not shared with you any longer" in unescape(view.evidence), view.evidence
