@@ -1,7 +1,7 @@
 // Gradio's notices in our words, and what to see while Parlour is away. The page comes back by itself: Gradio asks for
 // it every two seconds, and loads it again. That may be another Parlour than before, behind a proxy that has several.
 import { askWhether, noteRefused } from './signed_out.js';
-import { onChange } from './state.js';
+import { onChange, status } from './state.js';
 import { say } from './words.js';
 
 const LOST = 'Connection to the server was lost';
@@ -56,8 +56,22 @@ async function watched(send, to, options) {
   return new Response(answer.body.pipeThrough(whole(() => askWhether(send))), answer);
 }
 
+// A notice without a time of its own holds until the limit that it speaks of does not: a question was taken since, or
+// limits are others now.
+const lasting = () => document.querySelectorAll('[data-testid="toast-body"]:not(:has(.timer))');
+const over = () => { for (const one of lasting()) one.querySelector('.toast-close')?.click(); };
+
+let before = '';
+
+function follow() {
+  const { state = '' } = status() ?? {};
+  if (state === 'running' && before !== state) over();
+  before = state;
+}
+
 export function start() {
+  addEventListener('p-standing', over);
   const send = window.fetch;
   window.fetch = (to, options) => watched(send, to, options);
-  onChange(() => { reword(); mark(); });
+  onChange(() => { reword(); mark(); follow(); });
 }

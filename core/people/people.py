@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -34,6 +35,7 @@ LIMITED: Final = ("messages", "tokens", "cost", "megabytes")
 _WHOLE: Final = frozenset({"messages", "tokens"})
 """What a person or a group may have limits of: questions in a day, tokens and US dollars in a month, stored files."""
 _MOST_OF_A_LIMIT: Final = 1e15
+_IN_GROUPS: Final = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
 _SEEN_EACH: Final = 300.0  # seconds between two notes that a session is used
 _SURE_FOR: Final = 5.0  # seconds for which a session is not looked for again: another process may have ended it
 _MOST_KNOWN: Final = 10_000
@@ -407,9 +409,9 @@ def typed_limits(typed: Mapping[str, str]) -> dict[str, float]:
 
 
 def _number(typed: str, *, whole: bool) -> float:
-    """A number from 0 up. Raises ParlourError (key `limits_odd`)."""
+    """A number from 0 up, also as pages write it, with commas between thousands. Raises ParlourError (`limits_odd`)."""
     try:
-        number = float(typed[:20])
+        number = float((typed.replace(",", "") if _IN_GROUPS.fullmatch(typed) else typed)[:20])
     except ValueError:
         number = -1.0
     if not 0 <= number < _MOST_OF_A_LIMIT or (whole and number % 1):

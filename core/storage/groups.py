@@ -45,7 +45,7 @@ class GroupStore:
     """All groups of an installation. Who does something, `by`, stands in the audit with it.
 
     Args:
-        told: Called after each change of who is in which.
+        told: Called after each change of who is in which, or of limits.
     """
 
     def __init__(self, database: Database, told: Listeners[[]] | None = None) -> None:
@@ -95,6 +95,7 @@ class GroupStore:
             note_act(connection, by, "group_limits", was.name, dict(limits))
 
         await self._database.write(changed)
+        self._told()
 
     async def delete(self, group_id: str, by: str) -> Group:
         """Delete one, with all that is shared with it; its people stay. Raises NotFoundError, StorageError."""

@@ -507,13 +507,14 @@ class Lent:
     # ---- all of it
 
     async def standing(self) -> str:
-        """Names the owner's role, the groups that they may share with, and all that is shared with them now.
+        """Names the owner's role and limits, the groups that they may share with, and all that is shared with them now.
 
         It is another one where any of that changes. Raises StorageError.
         """
 
         def load(connection: Connection) -> list[Any]:
-            role = connection.execute(select(people.c.role).where(people.c.id == self._owner)).scalar()
+            row = connection.execute(select(people.c.role, people.c.limits).where(people.c.id == self._owner)).first()
+            role, limits = tuple(row) if row is not None else (None, None)
             mine = select(group_members.c.group_id).where(group_members.c.person_id == self._owner)
             named = select(groups.c.id, groups.c.name)
             if role not in KEEPERS:
@@ -523,8 +524,9 @@ class Lent:
                 .join(people, people.c.id == lent.c.owner_id)
                 .where(lent.c.group_id.in_(mine), lent.c.owner_id != self._owner)
             )
-            rows = [sorted(map(repr, map(tuple, connection.execute(one).all()))) for one in (named, query)]
-            return [role, *rows]
+            given = select(groups.c.limits).where(groups.c.id.in_(mine))
+            rows = [sorted(map(repr, map(tuple, connection.execute(one).all()))) for one in (named, given, query)]
+            return [role, limits, *rows]
 
         found = await self._database.read(load)
         return sha256(json.dumps(found).encode()).hexdigest()[:16]

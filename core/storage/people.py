@@ -93,7 +93,7 @@ class PeopleStore:
     """All people of an installation.
 
     Args:
-        told: Called after each change of a role, and where somebody is gone.
+        told: Called after each change of a role or of limits, and where somebody is gone.
 
     Attributes:
         roles: The role of each person by id, as the database last said: what decides in between reads no database.
@@ -246,6 +246,7 @@ class PeopleStore:
             note_act(connection, by, "limits", was.name, dict(limits))
 
         await self._database.write(changed)
+        self._told()
 
     async def remove(self, person_id: str, by: str) -> Person:
         """Take somebody's account away, with all sessions; what they own is there until it is deleted.

@@ -151,13 +151,14 @@ def check_use(connection: Connection, person_id: str, at: float, usual: UsualLim
     ):
         if most and (spent or 0) >= most:
             seconds = max(1, math.ceil(ends - at))
+            hours = math.ceil(seconds / 3600)
             raise TooManyRequestsError(
                 f"The limit of {most:g} is reached ({name}).",
-                hint=f"It begins anew in {math.ceil(seconds / 3600)} hours; an administrator can raise it.",
+                hint=f"It begins anew in {hours} hour{'s' if hours > 1 else ''}; an administrator can raise it.",
                 key=f"quota_{name}",
                 retry_after=seconds,
                 limit=f"{most:,g}",
-                hours=math.ceil(seconds / 3600),
+                hours=hours,
                 days=math.ceil(seconds / 86_400),
             )
 

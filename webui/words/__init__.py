@@ -31,6 +31,8 @@ _DRIVER: Final = re.compile(r"(bubblewrap|landlock|docker|runsc|auto): (.*)", re
 _BETWEEN_DRIVERS: Final = re.compile(r"; (?=(?:bubblewrap|landlock|docker|runsc|auto): )")
 
 _NAMED: Final = 3  # files that a sentence names; others are counted
+# What the remedy of an error counts: of one it has words of its own.
+_COUNTED = {"quota_messages": "hours", "quota_tokens": "days", "quota_cost": "days"}
 
 
 class _Table(NamedTuple):
@@ -113,6 +115,8 @@ class Words:
         if key == "sandbox_off":
             blanks["reason"] = self.sandbox(blanks.get("reason", ""))
         remedy = f"error.{key}.do"
+        if blanks.get(_COUNTED.get(key, "")) == "1":
+            remedy = f"{remedy}_one"
         return self(f"error.{key}", **blanks), self(remedy, **blanks) if remedy in self else ""
 
     def _unread_parts(self, details: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -159,7 +159,10 @@ async def test_a_password_that_is_hashed_anew_replaces_no_newer_one(people: Peop
 async def test_a_limit_is_a_number_from_zero_up_and_of_questions_and_tokens_a_whole_one() -> None:
     typed = {"messages": "2", "tokens": "1e3", "cost": "0.5", "megabytes": " "}
     assert typed_limits(typed) == {"messages": 2, "tokens": 1000, "cost": 0.5}
-    for name, text in (("messages", "3.5"), ("tokens", "-5"), ("cost", "1e20"), ("cost", "nan"), ("megabytes", "many")):
+    typed = {"messages": "2,300", "tokens": "1,000,000", "cost": "1,500.25"}
+    assert typed_limits(typed) == {"messages": 2300, "tokens": 1_000_000, "cost": 1500.25}, "as the page writes them"
+    odd = (("messages", "3.5"), ("tokens", "-5"), ("cost", "1e20"), ("cost", "nan"), ("megabytes", "many"))
+    for name, text in (*odd, ("cost", "2,5"), ("messages", "23,00"), ("messages", ",300"), ("tokens", "1,0000")):
         with pytest.raises(ParlourError) as refused:
             typed_limits({name: text})
         assert refused.value.words_key == "limits_odd"

@@ -150,3 +150,20 @@ def test_braces_in_what_fills_a_blank_stay_text() -> None:
 )
 def test_durations_are_short(seconds: float, said: str) -> None:
     assert Words("en").seconds(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("lang", "key", "one", "many"),
+    [
+        ("en", "messages", "in 1 hour.", "in 2 hours."),
+        ("en", "tokens", "in 1 day;", "in 2 days;"),
+        ("en", "cost", "in 1 day;", "in 2 days;"),
+        ("zh", "messages", "1 小时", "2 小时"),
+        ("zh", "tokens", "1 天后", "2 天后"),
+    ],
+)
+def test_a_limit_says_when_it_begins_anew_in_one_day_or_in_several(lang: str, key: str, one: str, many: str) -> None:
+    words = Words(lang)
+    for n, said in ((1, one), (2, many)):
+        details = {"limit": "5", "hours": n, "days": n}
+        assert said in words.error({"key": f"quota_{key}", "details": details})

@@ -147,6 +147,8 @@ async def test_a_page_that_is_open_is_told_at_once_and_shows_a_removed_member_no
         lambda: shared.change(boss, "library", shared.library, "write"),
         lambda: boss.post("/people/role", data={"person": member["person"], "role": "guest"}),
         lambda: boss.post("/people/role", data={"person": member["person"], "role": "member"}),
+        lambda: boss.post("/people/limits", data={"person": member["person"], "tokens": "2,300"}),
+        lambda: boss.post("/people/group-limits", data={"group": shared.group, "messages": "7"}),
         lambda: boss.post("/people/group-remove", data=member),
     ]
     async with asyncio.timeout(10):
