@@ -70,6 +70,7 @@ export function keyFields(id) {
 
   return {
     rows: [kindRow, calledRow, valueRow, urlRow, scopeRow, safe],
+    parts: { kind, called, value },
     offer,
     fill: (one, ways) => {
       offer(ways, one);

@@ -144,7 +144,7 @@ function adding(run) {
   const test = button('', say('services_test'));
   const add = button('p-main', say('services_do'), 'submit');
   for (const mono of [source, server]) mono.classList.add('p-mono');
-  const at = { source: wrong(source), name: wrong(name), server: wrong(server), key: wrong(key.rows[0].querySelector('select')) };
+  const at = { source: wrong(source), name: wrong(name), server: wrong(server), key: wrong(key.parts.kind), called: wrong(key.parts.called), value: wrong(key.parts.value) };
   const form = make('form', { noValidate: true },
     sourceRow, nameRow, serverRow, ...key.rows, make('div', { className: 'p-row' }, test, add));
   const fold = make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_add') }), form);
@@ -193,7 +193,7 @@ function adding(run) {
   return { fold };
 }
 
-const PLACES = { openapi_no_server: 'server', server_name_taken: 'name', openapi_key: 'key', openapi_client: 'key', openapi_token_address: 'key', openapi_credentials: 'key', openapi_many: '' };
+const PLACES = { openapi_no_server: 'server', server_name_taken: 'name', openapi_key: 'key', openapi_key_name: 'called', openapi_key_empty: 'value', openapi_client: 'key', openapi_token_address: 'key', openapi_credentials: 'key', openapi_many: '' };
 const placeOf = (key = '') => PLACES[key] ?? (/^(openapi|fetch)_/.test(key) ? 'source' : '');
 
 // Says under a field what is wrong with it.
@@ -206,6 +206,7 @@ function wrong(input) {
     input.setAttribute('aria-invalid', String(Boolean(said)));
     if (!said) { input.removeAttribute('aria-describedby'); return; }
     input.setAttribute('aria-describedby', told.id);
+    input.form.lastElementChild.scrollIntoView({ block: 'nearest' });  // the buttons, which the sentence pushes down
     input.focus();
   };
 }

@@ -86,7 +86,8 @@ def sealed_key(key: ServiceKey, sealer: Sealer, *place: str) -> dict[str, Any]:
         place: Whose it is and for what; it opens there alone.
 
     Raises:
-        SettingsError: key `openapi_key` or `openapi_client`: it is not whole.
+        SettingsError: key `openapi_key_empty`, `openapi_key_name` or `openapi_client`: it, its name, or something of a
+            client is missing; `openapi_key`: it is of no kind that there is.
     """
     if key.kind not in KEY_KINDS:
         raise SettingsError("A key cannot go there.", key="openapi_key")
@@ -98,8 +99,10 @@ def sealed_key(key: ServiceKey, sealer: Sealer, *place: str) -> dict[str, Any]:
         raise SettingsError(
             "A client needs its id, its secret, and where to get a token.", hint=hint, key="openapi_client"
         )
-    if not value or (key.kind != "bearer" and not name):
-        raise SettingsError("The key is not whole.", hint="Type it, and what it is called.", key="openapi_key")
+    if not value:
+        raise SettingsError("The key is missing.", hint="Type it.", key="openapi_key_empty")
+    if key.kind != "bearer" and not name:
+        raise SettingsError("The name of the key is missing.", hint="Type it.", key="openapi_key_name")
     kept = {"kind": key.kind, "name": name, "sealed": sealer.seal(json.dumps(value), *place), "end": end_of(value)}
     return kept | ({"token_url": token_url, "scope": " ".join(key.scope.split())} if key.kind == "oauth2" else {})
 

@@ -129,8 +129,9 @@ async def test_of_very_many_operations_only_the_first_are_offered_until_others_a
         (many(501), {}, "openapi_too_many"),
         ('{"openapi": "3.0.0", "paths": {}}', {}, "openapi_empty"),
         ('{"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}', {}, "openapi_no_server"),
-        (SHOP, {"key": ServiceKey("bearer")}, "openapi_key"),
-        (SHOP, {"key": ServiceKey("header", value=KEY)}, "openapi_key"),
+        (SHOP, {"key": ServiceKey("bearer")}, "openapi_key_empty"),
+        (SHOP, {"key": ServiceKey("header", "X-Key")}, "openapi_key_empty"),
+        (SHOP, {"key": ServiceKey("header", value=KEY)}, "openapi_key_name"),
         (SHOP, {"key": ServiceKey("header", "a b", KEY)}, "settings"),
     ],
 )
