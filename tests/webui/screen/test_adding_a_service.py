@@ -13,7 +13,10 @@ RULES: dict[str, Any] = {name: [] for name in ("allow", "ask", "deny", "chosen",
 STATE: dict[str, Any] = {
     **{name: [] for name in ("tools", "notes", "servers", "lent")},
     **dict.fromkeys(("only_local", "small", "own"), ""),
-    **{"local": True, "accounts": {}, "opened": None, "shares": False},
+    "local": True,
+    "accounts": {},
+    "opened": None,
+    "shares": False,
     "approval": {**RULES, "hints": {name: [] for name in RULES}},
     "access": {"path": "/mcp", "made": 0},
 }
