@@ -130,9 +130,10 @@ class Agent(Asks, Extends):
 
         Args:
             messages: The conversation; neither it nor its messages are changed.
-            approval: Decides about every call: a `Guard`, a `Policy` (what it would ask about is refused), or a
-                function that is asked. Left out, the tools run as they are called. It holds for every agent that is
-                asked within the reply, told of it or not; their own `approval` may be stricter, and loosens nothing.
+            approval: Decides about every call: a function that is asked about each, a `Policy` (what it would ask about
+                is refused), or a `Guard` of both, which asks where the rules want that. Left out, the tools run as they
+                are called. It holds for every agent that is asked within the reply, told of it or not; their own
+                `approval` may be stricter, and loosens nothing.
             kwargs: `lang` ("en" or "zh", else the language of the last question), and what tools take; `progress` is
                 called with a call's id, a text, what is done and the total.
 

@@ -166,7 +166,7 @@ class Guard:
 
     Args:
         policy: The rules.
-        ask: Asks the user. Without it nobody is there, and what would be asked is refused.
+        ask: Asks the user, where the rules want that. Without it nobody is there, and what would be asked is refused.
     """
 
     outer: Guard | None = None  # the guard in whose place it stands, and which is heard whenever it is
@@ -177,14 +177,17 @@ class Guard:
 
     @classmethod
     def of(cls, given: Guard | Policy | Ask | None) -> Guard | None:
-        """The guard of what a program passes as `approval`: a guard, rules without anybody to ask, or who is asked."""
+        """The guard of what a program passes as `approval`: a guard, rules without anybody to ask, or who is asked.
+
+        A function alone is asked about each call: it was given no rules that could let one run without it.
+        """
         match given:
             case None | Guard():
                 return given
             case Policy():
                 return cls(given)
             case _ if callable(given) and not isinstance(given, type):
-                return cls(Policy(), given)
+                return cls(Policy("always"), given)
             case _:
                 said = f"approval must be a Guard, a Policy or a function that decides, not {shown(given)}."
                 raise SettingsError(said, hint="Write approval=Policy().", name="approval")

@@ -19,7 +19,9 @@ from typing import (
     Generic,
     ParamSpec,
     Self,
+    TypedDict,
     TypeVar,
+    Unpack,
     cast,
     get_type_hints,
     overload,
@@ -52,6 +54,18 @@ _GOOGLE_ARG = re.compile(r"^(\s*)\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*[:：]\s*(.*)$"
 _SPHINX_ARG = re.compile(r"^\s*:param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
+class Flags(TypedDict, total=False):
+    """What a call may do, by the names that `BaseTool` has for it."""
+
+    writes: bool
+    runs_code: bool
+    reaches_out: bool
+    destructive: bool
+    idempotent: bool
+    deduplicate: bool
+    needs_consent: bool
+
+
 class FunctionTool(BaseTool, Generic[P, R]):
     """A function as a tool. It can still be called like the function.
 
@@ -66,9 +80,10 @@ class FunctionTool(BaseTool, Generic[P, R]):
         cfg: Options as of every tool.
         timeout: Seconds that a call may take, more than 0; 60 by default.
         retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
+        flags: What a call may do, as `tool` has it.
 
     Raises:
-        SettingsError: A parameter has no type, or one that no JSON can fill, or a number makes no sense.
+        SettingsError: A parameter has no type, or one that no JSON can fill, or an option makes no sense.
     """
 
     def __init__(
@@ -80,6 +95,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         cfg: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         retries: int = RETRIES,
+        **flags: Unpack[Flags],
     ) -> None:
         for field, given in (("name", name), ("description", description)):
             if not isinstance(cast("object", given), str | None):
@@ -95,6 +111,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
         self.description = description or said or self.name
         self.parameters = plain_schema(self._model)
         self.retries = _checked("retries", retries, self.name, whole=True)
+        for flag, given in flags.items():
+            setattr(self, flag, _checked_flag(flag, given, self.name))
         super().__init__(
             cfg if timeout is None else {**(cfg or {}), "timeout": _checked("timeout", timeout, self.name)}
         )
@@ -146,7 +164,13 @@ class FunctionTool(BaseTool, Generic[P, R]):
         if there is not plain and not (isinstance(there, FunctionTool) and vars(there).get("_function") is plain):
             said = f"The tool {self.name!r} cannot be pickled: its function is not found as {plain.__module__}.{place}."
             raise TypeError(f"{said} Write it at the top of a module.")
-        how = {"name": self.name, "description": self.description, "cfg": dict(self.cfg), "retries": self.retries}
+        how: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "cfg": dict(self.cfg),
+            "retries": self.retries,
+        }
+        how |= {flag: value for flag, value in vars(self).items() if flag in Flags.__annotations__}
         own = function.args if isinstance(function, partial) else ()
         return _again, (type(self), there, how, own)
 
@@ -208,8 +232,15 @@ def tool(
     cfg: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     retries: int = RETRIES,
+    writes: bool = False,
+    runs_code: bool = False,
+    reaches_out: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
+    deduplicate: bool = False,
+    needs_consent: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
-def tool(
+def tool(  # noqa: PLR0913 - a function, and each option by name
     function: Callable[P, R] | None = None,
     /,
     *,
@@ -218,6 +249,13 @@ def tool(
     cfg: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     retries: int = RETRIES,
+    writes: bool = False,
+    runs_code: bool = False,
+    reaches_out: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
+    deduplicate: bool = False,
+    needs_consent: bool = False,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function, with or without options.
 
@@ -231,15 +269,33 @@ def tool(
         cfg: Options as of every tool.
         timeout: Seconds that a call may take, more than 0; 60 by default.
         retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
+        writes: A call may change something; rules decide by this, and by the next three, whether somebody is asked.
+        runs_code: A call may run code.
+        reaches_out: A call may reach an address of the web that is in its arguments.
+        destructive: What a call changes may be lost.
+        idempotent: A call that may have run before a crash may run again after it; so it is by default.
+        deduplicate: Equal calls of one turn are made once.
+        needs_consent: Somebody is asked about every call, whatever the rules let run.
 
     Raises:
-        SettingsError: A parameter has no type, or one that no JSON can fill, or a number makes no sense.
+        SettingsError: A parameter has no type, or one that no JSON can fill, or an option makes no sense.
     """
+    flags: Flags = {
+        "writes": writes,
+        "runs_code": runs_code,
+        "reaches_out": reaches_out,
+        "destructive": destructive,
+        "idempotent": idempotent,
+        "deduplicate": deduplicate,
+        "needs_consent": needs_consent,
+    }
 
     def make(inner: Callable[P, R]) -> FunctionTool[P, R]:
         if not callable(inner):
             raise SettingsError(f"tool takes a function, not {shown(inner)}.", hint=_LIKE_THIS, name="function")
-        return FunctionTool(inner, name=name, description=description, cfg=cfg, timeout=timeout, retries=retries)
+        return FunctionTool(
+            inner, name=name, description=description, cfg=cfg, timeout=timeout, retries=retries, **flags
+        )
 
     return make if function is None else make(function)
 
@@ -305,6 +361,13 @@ def _checked(name: str, given: object, tool: str, *, whole: bool = False) -> Any
     kind = "a whole number from 0" if whole else "a number of seconds above 0"
     said = f"{name} of the tool {tool!r} must be {kind}, not {given!r}."
     raise SettingsError(said, hint=f"Write @tool({name}={2 if whole else 30}).")
+
+
+def _checked_flag(name: str, given: object, tool: str) -> bool:
+    if isinstance(given, bool):
+        return given
+    said = f"{name} of the tool {tool!r} must be True or False, not {given!r}."
+    raise SettingsError(said, hint=f"Write @tool({name}=True).", name=name)
 
 
 def _field(parameter: inspect.Parameter, hint: Any, documented: str | None) -> tuple[Any, Any]:

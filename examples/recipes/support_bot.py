@@ -5,13 +5,12 @@ from core import FnCallAgent, Policy, tool
 LLM = {"model_type": "llama_cpp"}
 
 
-@tool
+@tool(writes=True)  # it changes something, so somebody is asked
 def refund(order: int) -> str:
     """Give the money for an order back."""
     return f"{order} is refunded"
 
 
-refund.writes = True  # it changes something
 clerk = FnCallAgent([refund], LLM, "You are the clerk of a tea shop.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +117,59 @@ async def test_whoever_is_asked_may_change_the_arguments() -> None:
         async for _ in events:
             pass
     assert (note.written, asked[0].name, dict(asked[0].arguments)) == (["ho"], "write_note", {"text": "hi"})
+
+
+SENT: list[str] = []
+
+
+@core.tool
+def send_mail(to: str) -> str:
+    """Send a mail."""
+    SENT.append(to)
+    return "sent"
+
+
+class Sends(core.BaseTool):
+    """A tool that does not say what it does to the world."""
+
+    name = "send_mail"
+    parameters = [{"name": "to", "type": "string", "required": True}]
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        SENT.append("class")
+        return "sent"
+
+
+@pytest.mark.parametrize("listed", [send_mail, Sends(), "calculator"])
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_function_is_asked_about_each_call_of_a_model(listed: Any, answer: bool) -> None:
+    SENT.clear()
+    asked: list[str] = []
+    call = ("calculator", {"expression": "1+1"}) if listed == "calculator" else ("send_mail", {"to": "boss"})
+    agent = FnCallAgent([listed], ScriptedModel(Say(calls=[call]), "Done."))
+    reply = agent.ask("Write!", approval=lambda asking: asked.append(asking.name) or answer)
+    assert asked == [call[0]]
+    assert bool(SENT) is (answer and listed != "calculator")
+    assert reply.text == "Done."
+
+
+def test_a_function_within_a_guard_is_asked_where_the_rules_say() -> None:
+    SENT.clear()
+    asked: list[str] = []
+    rules = Policy(ask=("calculator",))
+    calls = Say(calls=[("send_mail", {"to": "boss"}), ("calculator", {"expression": "1+1"})])
+    agent = FnCallAgent([send_mail, "calculator"], ScriptedModel(calls, "Done."))
+    agent.ask("Write!", approval=Guard(rules, lambda asking: asked.append(asking.name) or False))
+    assert (asked, SENT) == (["calculator"], ["boss"])
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_in_a_session_in_a_file_a_function_is_asked_about_each_call(tmp_path: Path, answer: bool) -> None:
+    SENT.clear()
+    agent = FnCallAgent([send_mail], ScriptedModel(Say(calls=[("send_mail", {"to": "boss"})]), "Done."))
+    with agent.session(tmp_path / "talks.db", approval=lambda asking: answer) as session:
+        session.ask("Write!")
+    assert (["boss"] if answer else []) == SENT
 
 
 @pytest.mark.parametrize("most", [0, 100])

@@ -105,6 +105,7 @@ KINDS: list[Callable[[Note], Agent]] = [
     by_tool(AsksInAThread),
     by_tool(AsksOnTheLoop),
 ]
+ASKED = [*([["write_note"]] * 9), *([["ask", "write_note"]] * 2)]  # by kind, the calls that models make
 ALL = pytest.mark.parametrize("kind", range(len(KINDS)))
 
 
@@ -134,10 +135,10 @@ def test_a_helper_that_is_told_nothing_runs_under_the_guard_of_its_caller(kind: 
 
     def no(asking: ApprovalRequest) -> bool:
         asked.append(asking.name)
-        return False
+        return asking.name == "ask"
 
     _runs(KINDS[kind](note), how, approval=no)
-    assert (note.written, asked) == ([], ["write_note"])
+    assert (note.written, asked) == ([], ASKED[kind])
     _runs(KINDS[kind](note), how)
     assert note.written == ["hi"]
 
@@ -151,7 +152,7 @@ def test_whoever_is_asked_says_yes_once(kind: int) -> None:
         return True
 
     KINDS[kind](note).run_nonstream(ASK, approval=yes)
-    assert (note.written, asked) == (["hi"], ["write_note"])
+    assert (note.written, asked) == (["hi"], ASKED[kind])
 
 
 def test_agents_that_take_turns_in_one_thread_do_not_see_each_others_guard() -> None:
@@ -329,7 +330,7 @@ def test_an_address_that_a_tool_makes_up_for_a_helper_is_not_the_users(said: str
 
     helper = agent_of(fetch, writes("https://a.example/", tool="fetch"), "Done.")
     boss = agent_of(Passes(helper), writes("", tool="ask"), "Done.")
-    boss.run_nonstream([{"role": "user", "content": said}], approval=no)
+    boss.run_nonstream([{"role": "user", "content": said}], approval=Guard(Policy(), no))
     assert (seen, fetch.written) == (asked, [] if asked else ["https://a.example/"])
 
 

@@ -14,7 +14,9 @@ from pydantic import BaseModel, Field
 from core.agents.basic import FnCallAgent
 from core.errors import BadArgumentsError, SettingsError
 from core.testing.scripted_model import ScriptedModel
+from core.tools.approval import Policy
 from core.tools.from_function import tool
+from core.tools.taint import Taint
 
 
 class Place(BaseModel):
@@ -289,6 +291,33 @@ def test_a_tool_of_a_function_of_a_module_can_be_copied_and_pickled(copied: Call
     bound = copied(Till(3).total)
     assert (bound.name, bound.call({"number": 8})) == ("total", "11")
     assert copied(FnCallAgent([tripled, halved], ScriptedModel())).function_map["halved"].call({"number": 8}) == "4"
+
+
+FLAGS = ("writes", "runs_code", "reaches_out", "destructive", "needs_consent", "deduplicate")
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_functions_tool_says_what_a_call_may_do(flag: str):
+    marked = tool(**{flag: True})(tripled)  # type: ignore[call-overload]
+    assert [name for name in FLAGS if getattr(marked, name)] == [flag]
+    assert [name for name in FLAGS if getattr(tool(tripled), name)] == []
+    assert (tool(idempotent=False)(tripled).idempotent, tool(tripled).idempotent) == (False, True)
+    with pytest.raises(SettingsError, match=rf"^{flag} of the tool 'tripled' must be True or False, not 'no'\."):
+        tool(**{flag: "no"})(tripled)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_of_a_functions_tool_says_what_it_says(copied: Callable[[Any], Any]):
+    plain = tool(name="thrice", writes=True, idempotent=False)(tripled)
+    plain.destructive = True
+    assert [getattr(copied(plain), name) for name in ("writes", "idempotent", "destructive")] == [True, False, True]
+
+
+def test_a_call_of_a_function_that_writes_is_asked_about_by_the_rules():
+    verdict = Policy().verdict
+    marks = ("writes", "runs_code", "destructive")
+    found = [verdict(tool(**{mark: True})(tripled), {"number": 1}, Taint()) for mark in marks]  # type: ignore[call-overload]
+    assert found == ["writes", "runs_code", "destructive"]
 
 
 def test_a_tool_of_a_function_inside_another_says_that_it_cannot_be_pickled():
