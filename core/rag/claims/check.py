@@ -11,8 +11,10 @@ from typing import Any, TypeAlias, cast
 from core.bridge.sync import run as run_sync
 from core.errors import SettingsError, WrongParametersError, shown
 from core.llm.base import BaseChatModel
+from core.rag.citations import cited_numbers
 from core.rag.claims.judge import borne_out
-from core.rag.claims.weighing import Claim, claims_of
+from core.rag.claims.rules import Reason
+from core.rag.claims.weighing import Claim, Verdict, claims_of, claims_without_passages
 from core.rag.document import Passage
 
 Verdicts: TypeAlias = Sequence[bool | None]
@@ -54,6 +56,8 @@ async def acheck_claims(
     otherwise or nowhere, and not everything that is false. What they find nothing against is put to the judge, where
     there is one, all of it in one call; of what it does not decide, the rules' verdict stays.
 
+    Without passages all of them are unsupported, and a sentence with a mark that leads to no passage is weak at best.
+
     Args:
         answer: Markdown; marks such as `[1]` point to passages. Code, headings, tables, questions, greetings,
             thanks and short phrases claim nothing.
@@ -68,16 +72,34 @@ async def acheck_claims(
     """
     given = passages_of(passages)
     claims = _by_rules(answer, given, question)
-    open_ones = list(dict.fromkeys(one.sentence for one in claims if not one.reasons))
-    if judge is None or not open_ones:
+    open_ones = list(dict.fromkeys(one.sentence for one in claims if _is_open(one)))
+    if judge is None or not open_ones or not given:
         return claims
     decided = dict(zip(open_ones, await _decided(judge, open_ones, given, question), strict=False))
-    return [_judged(one, is_borne_out=decided.get(one.sentence)) for one in claims]
+    return [_judged(one, is_borne_out=decided.get(one.sentence)) if _is_open(one) else one for one in claims]
 
 
 def _by_rules(answer: str, passages: Sequence[Passage], question: str) -> list[Claim]:
-    claims = claims_of(answer, passages, asked=question, score_from=_ABOUT_IT)
-    return [replace(one, sentence=_without_gaps(one.sentence)) for one in claims]
+    if not passages:
+        claims = claims_without_passages(answer, question)
+    else:
+        claims = claims_of(answer, passages, asked=question, score_from=_ABOUT_IT)
+    named = [replace(one, sentence=_without_gaps(one.sentence)) for one in claims]
+    return [_held_against_marks(one, answer, len(passages)) for one in named]
+
+
+def _held_against_marks(claim: Claim, answer: str, passages: int) -> Claim:
+    """The claim, weak at best where one of its marks leads to none of so many passages."""
+    lost = [one for one in cited_numbers(answer[claim.start : claim.end]) if not 0 < one <= passages]
+    if not lost or not passages:
+        return claim
+    verdict: Verdict = "weak" if claim.verdict == "supported" else claim.verdict
+    return replace(claim, verdict=verdict, reasons=(*claim.reasons, Reason("mark", f"[{lost[0]}]")))
+
+
+def _is_open(claim: Claim) -> bool:
+    """Whether a judge decides: a mark that leads nowhere says nothing of the sentence itself."""
+    return all(one.kind == "mark" for one in claim.reasons)
 
 
 def _without_gaps(sentence: str) -> str:
@@ -100,7 +122,11 @@ def _judged(claim: Claim, *, is_borne_out: bool | None) -> Claim:
     return replace(
         claim,
         judge="model",
-        **({"verdict": "supported"} if is_borne_out else {"verdict": "unsupported", "passages": ()}),
+        **(
+            {"verdict": "weak" if claim.reasons else "supported"}
+            if is_borne_out
+            else {"verdict": "unsupported", "passages": ()}
+        ),
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Passage
 
-ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition"]
+ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition", "mark"]
 
 
 class Reason(NamedTuple):
@@ -37,7 +37,8 @@ class Reason(NamedTuple):
         kind: `amount`, `date` and `name`: no passage has it, or the passage has another one in its place. `role`: who
             does it and to whom is the other way round. `denial`: one of both denies what the other says. `opposite`:
             it says "rose" where the passage says "fell". `extent`: it says "all" where the passage says "some".
-            `condition`: it says "if" where the passage says "unless", or "without" where it says "with".
+            `condition`: it says "if" where the passage says "unless", or "without" where it says "with". `mark`: a mark
+            of it leads to no passage.
         words: The words of the sentence.
         rival: What the passage says instead; "" where nothing stands in the place.
         passage: The number of that passage, from 1; 0 where none is like the sentence.

@@ -14,12 +14,12 @@ from core.rag.claims.courtesies import is_courtesy
 from core.rag.claims.figures import MOST_TEXT
 from core.rag.claims.names import names_of
 from core.rag.claims.rules import Reason, Rules, passage_sentences
+from core.rag.document import Passage
 from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from core.rag.document import Passage
     from core.rag.embedding.base import Floats
 
     Embed: TypeAlias = Callable[[Sequence[str]], Floats]
@@ -52,7 +52,7 @@ class Claim:
         end: Where it ends there, marks that follow it included.
         verdict: `supported`: its words stand together in a passage, and no rule speaks against it (with a judge: it
             says that all of it is there). `weak`: few of its words do, its figure stands
-            elsewhere, or it says what only the question has. `unsupported`:
+            elsewhere, it says what only the question has, or a mark of it leads to no passage. `unsupported`:
             hardly any do, or a rule (or the judge) speaks against it.
         passages: The numbers of the passages that are most like it, from 1; none for what is unsupported.
         reasons: What the rules found against it.
@@ -73,6 +73,8 @@ class Claim:
         if not self.reasons:
             return ""
         kind, words, rival, passage = self.reasons[0]
+        if kind == "mark":
+            return f"mark: “{words}” leads to no passage"
         return f"{kind}: “{words}”" + (f"; passage {passage}: “{rival}”" if rival else "; in no passage")
 
 
@@ -140,6 +142,20 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
             is_doubted = found[0] == "supported" and counts.is_of_another(said)
             judged[said] = ("weak" if is_doubted else found[0], found[1], ())
     return [Claim(said, start, end, *judged[said]) for said, start, end in sentences if said in judged]
+
+
+def claims_without_passages(text: str, asked: str = "") -> list[Claim]:
+    """The claims in an answer that rests on nothing: none is supported.
+
+    Args:
+        text: Markdown, with its marks.
+        asked: The question.
+    """
+    nothing = [Passage("", 1.0, "", "", None)]
+    checker = _Checker(nothing, passage_sentences(nothing), asked, ())
+    sentences = placed_sentences(text)
+    claiming = {said for said in dict.fromkeys(said for said, *_ in sentences) if checker.weighed(said)}
+    return [Claim(said, start, end, "unsupported") for said, start, end in sentences if said in claiming]
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,39 @@ def test_a_sentence_has_no_gap_where_its_mark_was(answer: str, sentence: str) ->
     assert answer[claim.start : claim.end] == answer
 
 
-def test_without_passages_nothing_is_claimed() -> None:
-    assert check_claims(ANSWER, ()) == []
+@pytest.mark.parametrize("answer", [ANSWER, "保险的自付额为三百元。我们在十二个工作日内答复。小王负责记账。"])
+def test_without_passages_nothing_bears_a_sentence_out(answer: str) -> None:
+    claims = check_claims(answer, ())
+    assert [(one.verdict, one.passages, one.judge) for one in claims] == [("unsupported", (), "rules")] * 3
+    assert check_claims(answer, (), judge=lambda said, _: pytest.fail("It has nothing to judge by.")) == claims
+
+
+def test_without_passages_what_claims_nothing_is_left_out() -> None:
+    assert check_claims("# So\n\nIt is so. Thank you! Shall I look further?", ()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "passages", "reason"),
+    [
+        ("The fee is 3 euros [9].", "weak", (1,), "mark: “[9]” leads to no passage"),
+        ("The fee is 3 euros [1][0].", "weak", (1,), "mark: “[0]” leads to no passage"),
+        ("The fee is 3 euros [1].", "supported", (1,), ""),
+        ("The fee is 3 euros, `fees[9]` says.", "supported", (1,), ""),
+        ("The fee is 4 euros [9].", "unsupported", (), "amount: “4 euros”; in no passage"),
+    ],
+)
+def test_a_mark_that_leads_to_no_passage_supports_nothing(
+    answer: str, verdict: str, passages: tuple[int, ...], reason: str
+) -> None:
+    (claim,) = check_claims(answer, ["The fee is 3 euros."])
+    assert (claim.verdict, claim.passages, claim.reason) == (verdict, passages, reason)
+
+
+def test_a_judge_does_not_mend_a_mark_that_leads_nowhere() -> None:
+    (claim,) = check_claims("The fee is 3 euros [9].", ["The fee is 3 euros."], judge=lambda said, _: [True])
+    assert (claim.verdict, claim.reason, claim.judge) == ("weak", "mark: “[9]” leads to no passage", "model")
+    (claim,) = check_claims("The fee is 3 euros [9].", ["The fee is 3 euros."], judge=lambda said, _: [False])
+    assert (claim.verdict, claim.judge) == ("unsupported", "model")
 
 
 def judging(*replies: str) -> ScriptedModel:
