@@ -364,6 +364,7 @@ class Frames:
             role=workspace.role or "",
             may_add=self._engine.people.may(workspace.owner, "own"),
             chosen=chosen_before(view),
+            unfit=view.unfit,
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 

@@ -108,6 +108,25 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfit:
+    """What was typed into the card of a call, and does not fit its tool.
+
+    Args:
+        asked: Which question it was, as `approval_mark` names it.
+        call_id: The call.
+        field: The argument.
+        text: What stood in its field.
+        said: What is wrong with it, in the reader's words.
+    """
+
+    asked: str
+    call_id: str
+    field: str
+    text: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """A demonstration that a tab plays."""
 
@@ -141,6 +160,7 @@ class View:
         folder: The folder that a new conversation begins in; "" for none.
         begun: Names what is chosen for a new conversation, which the page keeps: another one where nothing is any more.
         forgotten: The persona that was deleted last, while that can be taken back.
+        unfit: What was typed into the card of a call last, where it did not fit.
         side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
         opened: Whether the page was loaded here: else, at another Parlour or before a restart.
         stale: What it shows must be read from the store again.
@@ -173,6 +193,7 @@ class View:
     folder: str = ""
     begun: str = field(default_factory=_token)
     forgotten: Persona | None = None
+    unfit: Unfit | None = None
     side: str = ""
     opened: bool = False
     stale: bool = True

@@ -11,6 +11,7 @@ const typed = new Map();  // what stands in the fields that were touched, by que
 let shown = { which: '', at: 0 };
 let place = null;  // where the keyboard is among the fields
 let watched = null;
+let told = '';  // what was told last of a text that does not fit: the keyboard goes to its field once
 
 const card = () => document.querySelector('#ask .p-asks');
 const NO = ['refuse', 'decline'];
@@ -73,6 +74,10 @@ function drawn() {
     if (text === undefined) continue;
     write(area, text);
     mark(area);
+    if (!area.dataset.unfit || told === area.dataset.unfit + text) continue;
+    told = area.dataset.unfit + text;
+    delete within.dataset.decided;
+    checkAll([area]);
   }
   if (place?.which !== which || within.contains(document.activeElement)) return;
   const area = fields(within).find((one) => one.dataset.name === place.name);

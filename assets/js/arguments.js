@@ -44,6 +44,8 @@ export function wrong(kind, text) {
 
 // A field of a form may stay empty unless it is needed; that of an argument holds what its kind says.
 function wrongIn(area) {
+  // Parlour has held it against what the tool takes.
+  if (area.dataset.unfit && area.value === area.dataset.refused) return area.dataset.unfit;
   if (isMany(area)) return wrongMany(area);
   if (!area.closest('.p-form') || area.value.trim()) return wrong(area.dataset.kind, area.value);
   return 'needed' in area.dataset ? say('ask_needed') : '';

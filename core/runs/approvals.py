@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from uuid import uuid4
 
 from core.bridge.sync import on_loop
-from core.errors import ConflictError, NotFoundError
+from core.errors import BadArgumentsError, ConflictError, NotFoundError
 from core.mcp.forms import form_of
 from core.messages.events import CallStarted
 from core.runs.log import ApprovalAsked, ApprovalGiven, InputAsked, InputGiven
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 
+_LOG = logging.getLogger(__name__)
+
 ASKED_FOR = 600.0
 _Place: TypeAlias = "tuple[str, tuple[str, ...]]"
 
@@ -38,6 +41,7 @@ class _Open:
     answer: asyncio.Future[Decision]
     timer: asyncio.TimerHandle | None = None
     heard: bool = False  # whether the call waits for it here
+    verify: Callable[[dict[str, Any]], None] | None = None  # the tool's own check of arguments
 
 
 class Questions:
@@ -116,10 +120,16 @@ class Questions:
             question = self._answered.get(place)
         return question.asked if question is not None else None
 
-    async def answer(self, call_id: str, within: Sequence[str] = ()) -> Decision:
-        """Wait for the answer to what was asked; cancelled, it is no question any more."""
+    async def answer(
+        self, call_id: str, within: Sequence[str] = (), verify: Callable[[dict[str, Any]], None] | None = None
+    ) -> Decision:
+        """Wait for the answer to what was asked; cancelled, it is no question any more.
+
+        Args:
+            verify: The tool's own check, as `check` makes it.
+        """
         question = self._answered.pop((call_id, tuple(within)), None) or self._open[call_id]
-        question.heard = True
+        question.heard, question.verify = True, verify
         try:
             return await question.answer
         finally:
@@ -139,8 +149,30 @@ class Questions:
         if question is not None and (within is None or _place(question.asked)[1] == tuple(within)):
             self._take_back(call_id)
 
-    async def ask(self, asking: ApprovalRequest, full_name: str, within: Sequence[str] = ()) -> Decision:
-        """Put a question to the user and wait; cancelled, it is no question any more."""
+    def check(self, call_id: str, decision: Decision) -> None:
+        """Hold arguments that the user edited against what the tool takes, while the question can still be answered.
+
+        Raises:
+            BadArgumentsError: They do not fit; the question stays.
+        """
+        question = self._open.get(call_id)
+        if question is None or question.verify is None or not decision.allowed or decision.arguments is None:
+            return
+        try:
+            question.verify(dict(decision.arguments))
+        except BadArgumentsError:
+            raise
+        except Exception:  # noqa: BLE001 - a tool's own code; whoever makes the call says what is wrong with it
+            _LOG.exception("The arguments of %s could not be checked.", question.asked.name)
+
+    async def ask(
+        self,
+        asking: ApprovalRequest,
+        full_name: str,
+        within: Sequence[str] = (),
+        verify: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Decision:
+        """Put a question to the user and wait; cancelled, it is no question any more. `verify` is as of `answer`."""
         asked = ApprovalAsked(
             asking.call_id,
             full_name,
@@ -156,7 +188,7 @@ class Questions:
             self._take_back(asked.call_id)  # what was asked within it is asked again when its turn comes
             self._log.append(asked)
             self._await(asked)
-            decision = await self.answer(asked.call_id, within)
+            decision = await self.answer(asked.call_id, within, verify)
             if not decision.allowed or decision.why != "rule":
                 return decision
             # Let go by "always" for another call: taken back since, that is no answer any more.
@@ -279,7 +311,7 @@ class RunGuard(Guard):
         self._noted_within = noted_within
         self._questions = questions
         self._unasked = unasked
-        self._names: dict[str, str] = {}
+        self._tools: dict[str, BaseTool] = {}
         self._inside: dict[str, tuple[str, ...]] = {}  # of what is asked within a call, the calls down to it
         self._loop = asyncio.get_running_loop()
 
@@ -305,12 +337,12 @@ class RunGuard(Guard):
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
-        self._names[call_id] = tool.full_name
+        self._tools[call_id] = tool
         questions, within = self._questions, self._inside.get(call_id, ())
         asked = questions.asked(call_id, within) if questions is not None else None
         if questions is not None and asked is not None:
             if await self._still_holds(asked, tool, arguments):
-                decision = await questions.answer(call_id, within)
+                decision = await questions.answer(call_id, within, tool.verify)
                 if not decision.allowed or await self._still_holds(asked, tool, arguments):
                     return decision
             questions.drop(call_id, within)
@@ -333,7 +365,8 @@ class RunGuard(Guard):
     async def _put(self, asking: ApprovalRequest) -> Decision:
         if self._questions is None:
             return Decision(allowed=False, why="unattended")
-        return await self._questions.ask(asking, self._names[asking.call_id], self._inside.get(asking.call_id, ()))
+        tool, within = self._tools[asking.call_id], self._inside.get(asking.call_id, ())
+        return await self._questions.ask(asking, tool.full_name, within, tool.verify)
 
 
 def with_allowances(policy: Policy, tools: Iterable[str]) -> Policy:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from core.bridge.pool import Listeners
-from core.errors import ConflictError, NotFoundError, ParlourError, StorageError
+from core.errors import BadArgumentsError, ConflictError, NotFoundError, ParlourError, StorageError
 from core.runs.approvals import already_decided
 from core.runs.followed import FollowedRun, Following
 from core.runs.lease import seems_held
@@ -388,18 +388,21 @@ class Heeding:
 async def _answer_to(run: Run, request: RunRequest) -> dict[str, Any]:
     try:
         return await _done(run, request)
+    except BadArgumentsError as error:
+        return {"error": error.words_key, "said": str(error), "details": error.details}
     except (ConflictError, NotFoundError) as error:
         return {"error": "gone" if isinstance(error, NotFoundError) else error.words_key}
 
 
 async def _done(run: Run, request: RunRequest) -> dict[str, Any]:
-    """Do it; the answer. Raises ConflictError, NotFoundError."""
+    """Do it; the answer. Raises BadArgumentsError, ConflictError, NotFoundError."""
     given: Any = request.payload
     match request.kind:
         case "stop":
             await run.stop()
         case "decide":
             decision = Decision(given["allowed"], given["arguments"])
+            run.questions.check(given["call_id"], decision)
             asked: ApprovalAsked = await run.questions.decide(given["call_id"], decision, always=given["always"])
             return {"asked": asdict(asked)}
         case "give":
@@ -417,6 +420,7 @@ def heard(answer: dict[str, Any]) -> dict[str, Any]:
     """What a process has answered.
 
     Raises:
+        BadArgumentsError: It says that edited arguments do not fit the tool.
         ConflictError: It says that somebody was quicker, or that the call is over.
         NotFoundError: It says that there is no such call.
     """
@@ -425,5 +429,7 @@ def heard(answer: dict[str, Any]) -> dict[str, Any]:
             return answer
         case "gone":
             raise NotFoundError("There is no such call.", kind="call")
+        case BadArgumentsError.key:
+            raise BadArgumentsError(answer["said"], **answer["details"])
         case _:
             raise already_decided()

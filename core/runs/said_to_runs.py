@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from core.errors import ConflictError, NotFoundError
 from core.runs.approvals import already_decided
@@ -51,12 +52,14 @@ class SaidToRuns(OwnerReplies):
             What was asked; `may_be_always` says whether `always` was heeded.
 
         Raises:
+            BadArgumentsError: Edited arguments do not fit the tool; nothing is decided.
             ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; `elsewhere`:
                 another process writes the reply, and does not answer. It stays decided.
             NotFoundError: There is no such call, or the run is somebody else's.
         """
         run = self._mine(conversation_id)
         if run is not None:
+            run.questions.check(call_id, decision)
             return await run.questions.decide(call_id, decision, always=always)
         followed = await self._elsewhere.find(conversation_id)
         asked = [one.asked for one in (followed.reply().asking if followed is not None else ()) if one.asked]
@@ -66,6 +69,8 @@ class SaidToRuns(OwnerReplies):
         arguments = dict(decision.arguments) if decision.arguments is not None else None
         given = {"call_id": call_id, "allowed": decision.allowed is True, "arguments": arguments, "always": always}
         key = f"decide {call_id} {question.until}"  # a call may be asked about again
+        if arguments is not None:  # and what does not fit may be mended
+            key += f" {uuid4().hex}"
         answer = heard(await self._elsewhere.ask(conversation_id, "decide", key, given))
         return ApprovalAsked(**answer["asked"])
 

@@ -217,7 +217,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
         try:
             filled = self._model.model_validate(arguments)
         except ValidationError as error:
-            raise BadArgumentsError(_sentence(error.errors()[0])) from error
+            first = error.errors()[0]
+            raise BadArgumentsError(_sentence(first), field=".".join(map(str, first["loc"])), kind="") from error
         given = {name: getattr(filled, name) for name in filled.model_fields_set}
         return {**given, **(filled.model_extra or {})}
 

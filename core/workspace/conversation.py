@@ -445,10 +445,10 @@ class Conversation:
         Args:
             allowed: Whether it may run.
             arguments: In place of the model's.
-            always: Whether the tool may run unasked in this conversation from now on; left aside for what may destroy
-                something, or reaches an unknown address.
+            always: Whether the tool may run unasked in this conversation from now on, where that can be promised.
 
         Raises:
+            BadArgumentsError: `arguments` do not fit the tool; the question stays.
             ConflictError: key `already_decided`: somebody was quicker, or the call is over.
             NotFoundError: The conversation is not the owner's, or there is no such call.
         """

@@ -12,14 +12,15 @@ from urllib.parse import unquote_to_bytes
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from core.errors import ConflictError, NotFoundError, ParlourError
+from core.errors import BadArgumentsError, ConflictError, NotFoundError, ParlourError
 from core.mcp.forms import answers, form_of
-from webui.panels.approval import approval_mark, argument_fields, edited_arguments
+from webui.panels.approval import approval_mark, argument_fields, edited_arguments, unfit_sentence
 from webui.render.documents import file_id
 from webui.render.tool_words import label_of
+from webui.views import Unfit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: bool, asked: object = None) -> None:
-    """Let a call be made, with what was typed into its fields.
+    """Let a call be made, with what was typed into its fields; what does not fit its tool is told at the field.
 
     Args:
         view: The tab: the call is one of the conversation that it shows.
@@ -46,9 +47,25 @@ async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: 
         ParlourError: key `wrong_arguments`.
     """
     async with desk.workspace(view) as workspace:
-        arguments = edited_arguments((await _asked(workspace, view, call_id, asked)).arguments, edits)
+        question = await _asked(workspace, view, call_id, asked)
+        arguments = edited_arguments(question.arguments, edits)
         conversation = workspace.conversation(view.conversation_id)
-        await conversation.decide(call_id, allowed=True, arguments=arguments, always=always)
+        view.unfit = None
+        try:
+            await conversation.decide(call_id, allowed=True, arguments=arguments, always=always)
+        except BadArgumentsError as error:
+            typed = cast("dict[str, object]", edits)
+            view.unfit = _unfit(view, question, typed, error)
+            view.wake_up()
+
+
+def _unfit(view: View, asked: ApprovalAsked, typed: Mapping[str, object], error: BadArgumentsError) -> Unfit:
+    """What is wrong, at the field that the error names, where it was typed into; else at the first that was."""
+    touched = [name for name in asked.arguments if name in typed]
+    named = str(error.details.get("field") or "")
+    field = next((one for one in touched if named == one or named.startswith(f"{one}.")), touched[0])
+    said = unfit_sentence(error, view.words)
+    return Unfit(approval_mark(asked), asked.call_id, field, str(typed[field]), said)
 
 
 async def refuse(desk: Desk, view: View, call_id: str, *, asked: object = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from core.errors import ParlourError
+from core.errors import BadArgumentsError, ParlourError
 from core.mcp.forms import form_of
 from core.mcp.journal import one_line
 from core.messages.invisible import written_out
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.mcp.forms import FormField
     from core.runs.log import ApprovalAsked, InputAsked
     from core.runs.reply import CallBlock
+    from webui.views import Unfit
     from webui.words import Words
 
 _MOST_ROWS = 12
@@ -44,11 +45,12 @@ def announced(asking: Sequence[CallBlock], words: Words) -> str:
     return words("ask.heard", what=wanted_sentence(call.asked, words)) if call.asked is not None else ""
 
 
-def ask_html(asking: Sequence[CallBlock], words: Words) -> str:
+def ask_html(asking: Sequence[CallBlock], words: Words, unfit: Unfit | None = None) -> str:
     """Markup for `#ask`: the first of the calls that wait for the reader, nothing where none does.
 
     Args:
         asking: The calls that wait, in order.
+        unfit: What was typed into a card and does not fit; it is told where it is this one.
     """
     call = _first_waiting(asking)
     if call is None:
@@ -67,7 +69,7 @@ def ask_html(asking: Sequence[CallBlock], words: Words) -> str:
     return (
         f'<section class="p-asks" role="group" aria-labelledby="p-asks" data-call="{exact(asked.call_id)}" '
         f'data-asked="{approval_mark(asked)}">'
-        f"{head}{_approval_reason(asked, words)}{_arguments(asked, words)}{_buttons(asked, words)}</section>"
+        f"{head}{_approval_reason(asked, words)}{_arguments(asked, words, unfit)}{_buttons(asked, words)}</section>"
     )
 
 
@@ -94,25 +96,32 @@ def _hides(asked: ApprovalAsked) -> bool:
     )
 
 
-def _arguments(asked: ApprovalAsked, words: Words) -> str:
-    rows = "".join(_argument_row(number, field, words) for number, field in enumerate(argument_fields(asked.arguments)))
+def _arguments(asked: ApprovalAsked, words: Words, unfit: Unfit | None) -> str:
+    is_here = unfit is not None and (unfit.call_id, unfit.asked) == (asked.call_id, approval_mark(asked))
+    rows = "".join(
+        _argument_row(
+            number, field, words, unfit if unfit is not None and is_here and unfit.field == field.name else None
+        )
+        for number, field in enumerate(argument_fields(asked.arguments))
+    )
     if not rows:
         return f'<p class="p-why">{escaped(words("ask.nothing"))}</p>'
     return f'<div class="p-args" role="group" aria-label="{escaped(words("ask.arguments"))}">{rows}</div>'
 
 
-def _argument_row(number: int, field: Field, words: Words) -> str:
+def _argument_row(number: int, field: Field, words: Words, unfit: Unfit | None) -> str:
     rows, lines = _rows(field.text), field.text.count("\n") + 1
     place = f"p-arg-{number}"
     told = words("ask.lines", n=f"{lines:,}") if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
     many = f'<span class="p-count-lines">{escaped(told)}</span>' if rows > _MOST_ROWS else ""
     line = _ONE_LINE if _is_one_line(field) else ""
+    wrong = f' data-refused="{exact(unfit.text)}" data-unfit="{exact(unfit.said)}"' if unfit is not None else ""
     # A break at the very beginning is left out by browsers: so there is one to be left out.
     return (
         f'<div class="p-arg{" p-counted" if many else ""}"><label for="{place}">{escaped(field.name)}{many}</label>'
         f'<textarea id="{place}" rows="{min(rows, _MOST_ROWS)}" data-name="{exact(field.name)}" '
         f'data-kind="{field.kind}"{line} dir="auto" spellcheck="false" autocomplete="off" '
-        f'aria-describedby="{place}-wrong">&#10;{exact(field.text)}</textarea>'
+        f'aria-describedby="{place}-wrong"{wrong}>&#10;{exact(field.text)}</textarea>'
         f'<p class="p-wrong" id="{place}-wrong" role="alert"></p></div>'
     )
 
@@ -289,6 +298,14 @@ def _edited_value(text: object, before: Any) -> Any:
     if kind not in {"json", _kind_of(value)}:
         raise _wrong_kind()
     return value
+
+
+def unfit_sentence(error: BadArgumentsError, words: Words) -> str:
+    """What is wrong with arguments, for who typed them."""
+    field, kind = str(error.details.get("field") or ""), str(error.details.get("kind") or "")
+    if field and kind:
+        return words("ask.unfit_kind", field=field, kind=words(f"ask.kind.{kind}"))
+    return words("ask.unfit", why=str(error))
 
 
 def _no_constant(name: str) -> None:

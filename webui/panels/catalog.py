@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.workspace.queue import Waiting
     from webui.panels.toolbar import Switched
     from webui.panels.top import Speakers, State
-    from webui.views import Watched
+    from webui.views import Unfit, Watched
     from webui.words import Words
 
 
@@ -49,6 +49,7 @@ class Scene:
         role: Of the reader; "" without an account.
         may_add: Whether the reader may add services.
         chosen: What is chosen for a new conversation, for the page to keep; "" where that is not known.
+        unfit: What was typed into the card of a call and does not fit.
     """
 
     words: Words
@@ -74,6 +75,7 @@ class Scene:
     role: str = ""
     may_add: bool = True
     chosen: str = ""
+    unfit: Unfit | None = None
 
 
 class Panel(NamedTuple):
@@ -133,7 +135,7 @@ def _history(scene: Scene) -> str:
 
 
 def _ask(scene: Scene) -> str:
-    return ask_html(scene.asking, scene.words)
+    return ask_html(scene.asking, scene.words, scene.unfit)
 
 
 def _queue(scene: Scene) -> str:

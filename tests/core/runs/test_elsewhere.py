@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from core.errors import ConflictError, NotFoundError, StorageError
+from core.errors import BadArgumentsError, ConflictError, NotFoundError, StorageError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.followed import FollowedRun, Following
@@ -150,6 +150,21 @@ async def test_a_call_is_let_run_from_another_process_and_made_once(talk: Any, t
         asked = await there.of("alice").decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
         assert await run.wait() == "complete"
     assert (asked.call_id, asked.name, asked.arguments) == (call_id, "write_note", {"text": "hi"})
+    assert note.written == ["ho"]
+
+
+async def test_arguments_that_do_not_fit_are_told_to_another_process_and_the_call_waits_on(
+    talk: Any, there: Runs
+) -> None:
+    run, note = await asking(talk)
+    call_id, decide = await question(there, talk.id), there.of("alice").decide
+    with anyio.fail_after(10):
+        for _ in range(2):
+            with pytest.raises(BadArgumentsError, match="'text' must be text, not 5") as refused:
+                await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": 5}))
+            assert refused.value.details == {"field": "text", "kind": "string"}
+        await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
+        assert await run.wait() == "complete"
     assert note.written == ["ho"]
 
 

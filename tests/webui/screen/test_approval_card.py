@@ -159,9 +159,22 @@ def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], s
     page.evaluate("(card) => { card.outerHTML = card.outerHTML; }", card.element_handle())
     expect(headers).to_have_value('{"Accept": "*/*"}')
     expect(headers).to_be_focused()
+    # A frame that says that it does not fit the tool says so at its field, until something else stands there.
+    unfit = "(at) => { at.dataset.refused = at.value; at.dataset.unfit = 'It must be a list.'; }"
+    headers.evaluate(unfit)
+    page.evaluate("(card) => { card.outerHTML = card.outerHTML; }", card.element_handle())
+    expect(card.get_by_role("alert").filter(has_text="It must be a list.")).to_be_visible()
+    expect(headers).to_be_focused()
+    card.get_by_role("button", name="Allow once").click()
+    assert stage.asked == []
+    headers.fill('{"Accept": "text/html"}')
+    expect(card.get_by_role("alert").filter(has_text="It must be a list.")).to_have_count(0)
+    headers.fill('{"Accept": "*/*"}')
+    expect(card.get_by_role("alert").filter(has_text="It must be a list.")).to_be_visible()
+    headers.fill('{"Accept": "text/html"}')
     # What was typed is for this question alone: another chat may ask about a call of the same id.
     page.evaluate("(card) => { card.dataset.asked += '1'; card.outerHTML = card.outerHTML; }", card.element_handle())
-    expect(headers).not_to_have_value('{"Accept": "*/*"}')
+    expect(headers).not_to_have_value('{"Accept": "text/html"}')
     page.evaluate(
         "(card) => { card.dataset.asked = card.dataset.asked.slice(0, -1); card.outerHTML = card.outerHTML; }",
         card.element_handle(),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request as HttpRequest
 
+from core.agents.basic import FnCallAgent
 from core.engine import Engine
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.runs import reply as replies
@@ -19,6 +20,8 @@ from core.runs.reply import CallBlock
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.tools.base import BaseTool
+from core.workspace.program import Program
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
 from webui.handlers.approval import CallRoutes, arguments_of, call_of
@@ -92,6 +95,72 @@ async def test_edited_arguments_are_what_is_sent_and_shown(house: House) -> None
     assert await house.notes() == ["two\nlines"]
     assert "you changed it" in str(frame.chat)
     assert arguments_of((await house.last(tab))[1]) == {**PUT, "value": "two\nlines"}
+
+
+class Price(BaseTool):
+    """Changes a price; what it was called with is in `done`."""
+
+    name = "price"
+    writes = True
+    parameters = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer"},
+            "body": {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
+        },
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[Any] = []
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        self.done.append(self._verify_json_format_args(params))
+        return "done"
+
+
+UNFIT = "This does not fit what the tool takes"
+
+
+@pytest.mark.parametrize(
+    ("language", "typed", "field", "said"),
+    [
+        (
+            "en",
+            {"body": '{"price": "no"}'},
+            "body",
+            f"{UNFIT}: body.price must be a number.",
+        ),
+        ("zh", {"body": '{"price": "no"}'}, "body", "与该工具的参数要求不符：body.price 必须是数字。"),
+        ("en", {"body": "{}"}, "body", f"{UNFIT}. The field 'body.price' is missing."),
+        (
+            "en",
+            {"body": '{"price": 3}', "id": "8.5"},
+            "id",
+            f"{UNFIT}: id must be a whole number.",
+        ),
+    ],
+)
+async def test_an_edited_argument_that_does_not_fit_its_tool_is_told_at_its_field_and_the_card_stays(
+    tmp_path: Path, language: str, typed: dict[str, str], field: str, said: str
+) -> None:
+    price = Price()
+    call = Reply(calls=[("price", {"id": 7, "body": {"price": 3}})])
+    program = Program([FnCallAgent([price], ScriptedModel(call, "Done."))])
+    async with Engine(Settings.load(home=tmp_path / "home", code="off"), program=program) as engine:
+        house = House(engine, Uploads(tmp_path / "tmp", 1_000_000))
+        await engine.stores.of(OWNER).conversations.ensure_owner()
+        tab = house.tab(language=language)
+        call_id = await house.ask(tab)
+        await house.act(tab, do="allow", call=call_id, arguments=typed)
+        (told,) = re.findall(
+            r'data-name="(\w+)"[^>]* data-unfit="([^"]+)"', (await house.seen(tab, "data-unfit")).panels["ask"]
+        )
+        assert (told[0], unescape(told[1])) == (field, said)
+        assert price.done == []
+        await house.act(tab, do="allow", call=call_id, arguments={"body": '{"price": 4}'})
+        assert (await house.over(tab)).panels["ask"] == ""
+        assert price.done == [{"id": 7, "body": {"price": 4}}]
 
 
 async def test_only_the_first_answer_counts_and_only_of_a_call_that_waits(house: House) -> None:
