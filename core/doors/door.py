@@ -166,7 +166,7 @@ class Door:
         return [one for one in found if self.key.may_use(one.id)]
 
     async def find(self, wanted: str) -> Offered:
-        """What an id names, if the key may use it. Raises NotFoundError."""
+        """What an id names. Raises NotFoundError; key `api_not_for`: the key may not use it."""
         async with self.opened() as workspace:
             return await self.found(workspace, wanted)
 
@@ -175,11 +175,16 @@ class Door:
         self.doors.later(self.stores.api_keys.note_use(self.key.id, usage, questions=questions))
 
     async def found(self, workspace: Workspace, wanted: str) -> Offered:
-        """The same, where the workspace is open. Raises NotFoundError."""
+        """The same, where the workspace is open. Raises as `find`."""
         if not self.key.may_use(wanted):
-            hint = "GET /v1/models lists those that this key may use."
-            raise NotFoundError(f"There is no model or agent {wanted!r}.", hint=hint, key="api_model", model=wanted)
+            raise not_for(wanted)
         return await Catalog(workspace, self.doors.program).find(wanted)
+
+
+def not_for(wanted: str) -> NotFoundError:
+    """The refusal of a key that is for other models and agents; it tells nobody whether there is this one."""
+    said, hint = f"This key is not for {wanted!r}.", "GET /v1/models lists what it is for."
+    return NotFoundError(said, hint=hint, key="api_not_for", model=wanted)
 
 
 class Answer:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from core.rag.embedding.packaged import LocalName
 
 
 def embedding_models() -> list[str]:
@@ -16,6 +18,13 @@ def embedding_models() -> list[str]:
     except ModuleNotFoundError:
         return []
     return embedder_names()
+
+
+def vector_length(model: str) -> int:
+    """How many numbers the vectors of a model that is installed have."""
+    from core.rag.embedding.local import DIMENSIONS
+
+    return DIMENSIONS[cast("LocalName", model)]
 
 
 def vectors(model: str, texts: Sequence[str], *, as_text: bool) -> list[Any]:

