@@ -19,20 +19,22 @@ class Reader(NamedTuple):
 
     Args:
         name: What the application is called.
+        key: What its conversations have their own id under.
         takes: Whether an object of the file is a conversation of it.
         read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name;
             as rows where it is ours, `None` where nothing in it was said.
     """
 
     name: str
+    key: str
     takes: Callable[[dict[str, Any]], bool]
     read: Callable[[dict[str, Any], Counter[str], Callable[[str], str]], Foreign | ArrivingConversation | None]
 
 
 READERS: Final = (
-    Reader("Parlour", own_json.takes, own_json.read),
-    Reader("ChatGPT", chatgpt.takes, chatgpt.read),
-    Reader("Claude", claude.takes, claude.read),
-    Reader("Open WebUI", open_webui.takes, open_webui.read),
-    Reader("LibreChat", librechat.takes, librechat.read),
+    Reader("Parlour", "id", own_json.takes, own_json.read),
+    Reader("ChatGPT", "conversation_id", chatgpt.takes, chatgpt.read),
+    Reader("Claude", "uuid", claude.takes, claude.read),
+    Reader("Open WebUI", "id", open_webui.takes, open_webui.read),
+    Reader("LibreChat", "conversationId", librechat.takes, librechat.read),
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from core.importing.catalog import READERS
 from core.importing.json_elements import ElementError, elements
 from core.importing.problems import problem
-from core.importing.tree import BrokenTreeError, NewerExportError, arrived
+from core.importing.tree import BrokenTreeError, NewerExportError, arrived, said
 from core.importing.tree import Foreign as Tree
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Foreign:
             self._left_out["broken"] += 1
             return
         if made is not None:
-            self._stage.add(made)
+            self._stage.add(replace(made, origin=_origin(reader, one)))
         if self._stage.messages > MOST_MESSAGES:
             raise problem("import_too_many", file=self._name, most=f"{MOST_MESSAGES:,}")
 
@@ -160,3 +162,9 @@ class _Counted:
 
 def _last(name: str) -> str:
     return name.rpartition("/")[2]
+
+
+def _origin(reader: Reader, one: dict[str, Any]) -> str:
+    """What names a conversation of another application, whoever exports it when; "" where it has no id of its own."""
+    own = said(one.get(reader.key)) or said(one.get("id"))
+    return sha256(f"{reader.name}\n{own}".encode(errors="replace")).hexdigest()[:32] if own else ""

@@ -43,7 +43,7 @@ class Imported:
         left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`;
             `computed` counts the replies for which a bundle says that something was counted by program.
         documents: The conversations and files that are to be read.
-        here: The ids of conversations that were there already, and were left out for it.
+        here: For each conversation that was left out because it was there already, the id that it has here.
     """
 
     source: str
@@ -109,7 +109,7 @@ async def bring_in(
         if disowned := sum(stage.disowned.values()):
             left_out["computed"] = disowned
     told(1.0)
-    return replace(imported, left_out=dict(left_out), here=tuple(dict.fromkeys(here.values())))
+    return replace(imported, left_out=dict(left_out), here=tuple(here.values()))
 
 
 def check(path: Path, *, name: str = "") -> None:

@@ -65,7 +65,14 @@ class Stage:
         self.messages += len(one.turns)
         turns = [{"row": turn.row, "run": turn.run, "log": turn.log, "steps": turn.steps} for turn in one.turns]
         pages = [asdict(page) for page in one.pages]
-        kept = {"row": one.row, "turns": turns, "files": one.files, "documents": one.documents, "pages": pages}
+        kept = {
+            "row": one.row,
+            "turns": turns,
+            "files": one.files,
+            "documents": one.documents,
+            "pages": pages,
+            "origin": one.origin,
+        }
         line = json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
         with self._rows.open("a", encoding="ascii") as rows:
             rows.write(f"{line}\n")
@@ -113,4 +120,6 @@ class Stage:
                     for turn in one["turns"]
                 )
                 pages = tuple(PagePlace(**page) for page in one["pages"])
-                yield ArrivingConversation(one["row"], turns, tuple(one["files"]), tuple(one["documents"]), pages)
+                yield ArrivingConversation(
+                    one["row"], turns, tuple(one["files"]), tuple(one["documents"]), pages, one["origin"]
+                )

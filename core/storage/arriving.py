@@ -10,7 +10,7 @@ import re
 import time
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from core.storage.database import Database
 
+ORIGIN: Final = "origin"
+"""In a conversation's settings: what names it where it came from, where its id does not."""
 LONGEST_TITLE: Final = 200
 """Characters of a title that comes from elsewhere; what is longer is cut."""
 _NAMED_FILE: Final = re.compile(r'(?<=/files/)[\w-]{22}|(?<=")[\w-]{22}(?=")')
@@ -75,6 +77,7 @@ class ArrivingConversation:
         files: The files that it needs, by the ids that its turns name them by.
         documents: Those of them that are read.
         pages: Pictures of pages whose documents do not come along; their files are among those that it needs.
+        origin: Names it wherever it comes from, however often it comes; "" where nothing does.
     """
 
     row: dict[str, Any]
@@ -82,6 +85,28 @@ class ArrivingConversation:
     files: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     pages: tuple[PagePlace, ...] = ()
+    origin: str = ""
+
+    @property
+    def named(self) -> str:
+        """What names it: its origin, or the id that it has in a bundle."""
+        return self.origin or str(self.row["id"])
+
+
+class _There(NamedTuple):
+    """A conversation that an owner has, and where it came from; "" where that is not known."""
+
+    id: str
+    origin: str
+
+
+class _Likely(NamedTuple):
+    """One that arrives, with those that began when it did, and the digests of its turns."""
+
+    id: str
+    named: str
+    candidates: list[_There]
+    prints: frozenset[bytes]
 
 
 class ArrivingConversations:
@@ -112,7 +137,10 @@ class ArrivingConversations:
     async def there_already(
         self, arriving: Callable[[], Iterable[ArrivingConversation]], going: Collection[str] = ()
     ) -> dict[str, str]:
-        """Which conversations this owner has with all of their turns; ids tell nothing, for they may be new each time.
+        """Which conversations this owner has with all of their turns.
+
+        One that came in before is known by its origin, for its id may be new. What says nothing of where it came from
+        (it was brought in by an earlier version) is known by who said what when, and is one of those that arrive.
 
         Args:
             arriving: Gives them one after the other.
@@ -124,30 +152,40 @@ class ArrivingConversations:
         Raises:
             StorageError: The database failed.
         """
-        query = select(conversations.c.id, conversations.c.created_at).where(
-            conversations.c.owner_id == self._owner, stays()
-        )
-        begun: dict[float, list[str]] = {}
+        columns = (conversations.c.id, conversations.c.created_at, conversations.c.settings)
+        query = select(*columns).where(conversations.c.owner_id == self._owner, stays())
+        begun: dict[float, list[_There]] = {}
         for row in await self._database.read(lambda c: c.execute(query).all()):
             if row.id not in going:
-                begun.setdefault(row.created_at, []).append(row.id)
+                there = _There(row.id, str(cast("dict[str, Any]", row.settings or {}).get(ORIGIN) or ""))
+                begun.setdefault(row.created_at, []).append(there)
 
-        def alike() -> list[tuple[str, list[str], frozenset[bytes]]]:
+        def alike() -> list[_Likely]:
             return [
-                (one.row["id"], begun[one.row["created_at"]], frozenset(_print_of(turn.row) for turn in one.turns))
+                _Likely(
+                    one.row["id"],
+                    one.named,
+                    begun[one.row["created_at"]],
+                    frozenset(_print_of(turn.row) for turn in one.turns),
+                )
                 for one in arriving()
                 if one.row["created_at"] in begun
             ]
 
         found: dict[str, str] = {}
         likely = await asyncio.to_thread(alike) if begun else []
+        spoken_for = {one.named for one in likely}  # by those that are known by more than what was said
         for at in range(0, len(likely), _LOT):
             lot = likely[at : at + _LOT]
-            prints = await self._prints({one for _, candidates, _ in lot for one in candidates})
-            for name, candidates, wanted in lot:
-                here = next((one for one in candidates if wanted <= prints.get(one, frozenset())), None)
-                if here is not None:
-                    found[name] = here
+            prints = await self._prints({there.id for one in lot for there in one.candidates})
+            for one in lot:
+                whole = [there for there in one.candidates if one.prints <= prints.get(there.id, frozenset())]
+                own = next((there for there in whole if one.named in {there.id, there.origin}), None)
+                if own is None:
+                    own = next((there for there in whole if not there.origin and there.id not in spoken_for), None)
+                if own is not None:
+                    found[one.id] = own.id
+                    spoken_for.add(own.id)
         return found
 
     async def _prints(self, ids: Collection[str]) -> dict[str, frozenset[bytes]]:
@@ -285,6 +323,8 @@ class _Arrival:
         if arriving.pages:
             places = [replace(one, file=self._renamed.get(one.file, one.file)) for one in arriving.pages]
             settings = {PAGES: [asdict(one) for one in places]}
+        if arriving.named != talk:
+            settings[ORIGIN] = arriving.named
         values = {**arriving.row, "id": talk, "title": title, "leaf_id": ids.get(arriving.row["leaf_id"] or "")}
         values |= {"settings": settings, "owner_id": self._owner}
         used_at = float(arriving.row["updated_at"])

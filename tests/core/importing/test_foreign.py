@@ -165,6 +165,42 @@ async def brought(of: Home, folder: Path, made: Any) -> tuple[Imported, list[Sto
     return imported, await of.stores.conversations.thread(imported.conversations[0])
 
 
+def copied(one: dict[str, Any], **own: Any) -> dict[str, Any]:
+    return {**json.loads(json.dumps(one)), **own}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (chatgpt(), {"conversation_id": "another", "id": "another"}),
+        (CLAUDE, {"uuid": "another"}),
+        (OPEN_WEBUI, {"id": "another"}),
+        (LIBRECHAT, {"conversationId": "another"}),
+    ],
+)
+async def test_a_conversation_is_here_already_only_where_its_own_id_is(
+    tmp_path: Path, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """Two may hold the same messages: one that was copied, or went on from another."""
+    both, path = [one, copied(one, **other)], tmp_path / "export.json"
+    async with home(tmp_path) as of:
+
+        async def comes(made: Any, **how: Any) -> tuple[int, int]:
+            path.write_text(json.dumps(made))
+            told = await bring_in(path, of.stores, **{"unless_there": (), **how})
+            return len(told.conversations), len(told.here)
+
+        assert await comes([one]) == (1, 0)
+        assert await comes(both) == (1, 1)
+        assert await comes(both) == (0, 2)
+        assert await comes(both[1:]) == (0, 1)
+        assert await comes(both, unless_there=None) == (2, 0)
+        assert await comes(both) == (0, 2)
+    async with home(tmp_path / "fresh") as of:
+        assert await comes(both) == (2, 0)
+        assert await comes(both) == (0, 2)
+
+
 def zipped(files: dict[str, bytes]) -> bytes:
     sink = BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
