@@ -78,6 +78,7 @@ class Tape:
         self.thread = tuple(thread)
         self.models = tuple(models) or ("",) * len(self.thread)
         self._spans: list[_Span] = []
+        self._whole: dict[int, Reply] = {}
         steps: list[Step] = []
         now = 0.0
         for turn, (message, log) in enumerate(zip(thread, logs, strict=True)):
@@ -112,6 +113,15 @@ class Tape:
         """What has happened in a turn."""
         span = self._spans[turn]
         return span.events[: bisect_right(span.times, position + 1e-9)]
+
+    def whole(self, turn: int) -> Reply:
+        """A reply as it is at its end."""
+        known = self._whole.get(turn)
+        if known is None:
+            known = self._whole[turn] = Reply()
+            for one in self._spans[turn].events:
+                known.apply(one)
+        return known
 
     def within(self, turn: int, position: float) -> float:
         """Seconds since a turn began."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from core.rag.citations import cited_numbers
+from core.runs.reply import TextBlock
 from webui.render.markup import escaped, exact
 from webui.render.tool_words import label_of
 
@@ -106,4 +108,14 @@ def _usual(watched: Watched, now: int, words: Words) -> str:
     step = watched.player.tape.steps[now]
     if step.kind == "tool":
         return words("demo.says_tool", tool=label_of(step.name, words) or step.name)
+    if step.kind == "answers" and not _has_marks(watched, step.turn):
+        return words("demo.says_answers_plainly")
     return words(f"demo.says_{step.kind}")
+
+
+def _has_marks(watched: Watched, turn: int) -> bool:
+    """Whether a whole reply has marks that open something."""
+    reply = watched.player.tape.whole(turn)
+    numbers = {passage.get("number") for passage in reply.passages}
+    texts = [block.text for block in reply.blocks if isinstance(block, TextBlock)]
+    return any(number in numbers for text in texts for number in cited_numbers(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -73,6 +74,33 @@ async def test_each_that_comes_along_is_stepped_through_without_a_model(house: H
     assert words.split("[")[0].strip()[:20] in seen[-1]
     assert len(view.demo.player.tape.steps) == len(recording.about.said) if view.demo else False
     assert house.model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "said"),
+    [
+        (DOCUMENTS, "en", "The answer. Its marks open what it came from."),
+        (DOCUMENTS, "zh", "回答。其中的标记可打开出处。"),
+        ("en-2-tools", "en", "The answer."),
+        ("en-2-tools", "zh", "回答。"),
+    ],
+)
+async def test_what_is_said_of_an_answer_speaks_of_marks_only_where_it_has_some(
+    house: House, tmp_path: Path, name: str, language: str, said: str
+) -> None:
+    """Of a recording that says nothing of its steps."""
+    told = (DEMOS / f"{name}.jsonl").read_text(encoding="utf-8")
+    head, rest = told.split("\n", 1)
+    own = tmp_path / "own.jsonl"
+    own.write_text(json.dumps({**json.loads(head), "said": []}) + "\n" + rest, encoding="utf-8")
+    house.engine.demonstrations.offer([own])
+    view = house.tab(language=language)
+    await house.act(view, do="watch", name="own")
+    assert view.demo is not None
+    answers = [at for at, step in enumerate(view.demo.player.tape.steps) if step.kind == "answers"]
+    await house.act(view, do="demostep", to=answers[0])
+    strip = unescape((await house.over(view)).panels["demo"])
+    assert f'<p class="p-said" role="status">{said}</p>' in strip
 
 
 async def test_it_plays_by_itself_and_the_address_alone_opens_it(house: House) -> None:
