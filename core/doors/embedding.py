@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+
+from core.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from core.rag.embedding.packaged import LocalName
 
 
 def embedding_models() -> list[str]:
@@ -21,10 +21,13 @@ def embedding_models() -> list[str]:
 
 
 def vector_length(model: str) -> int:
-    """How many numbers the vectors of a model that is installed have."""
+    """How many numbers the vectors of a model have. Raises SettingsError where there is none of that name."""
     from core.rag.embedding.local import DIMENSIONS
 
-    return DIMENSIONS[cast("LocalName", model)]
+    length = {str(name): size for name, size in DIMENSIONS.items()}.get(model)
+    if length is None:
+        raise SettingsError(f"There is no embedding model {model!r} here.")
+    return length
 
 
 def vectors(model: str, texts: Sequence[str], *, as_text: bool) -> list[Any]:
