@@ -88,7 +88,7 @@ function drawn() {
 
 function mark(area) {
   area.closest('.p-arg').classList.toggle('p-edited', area.tagName === 'TEXTAREA' && area.value !== area.defaultValue);
-  if (area.hasAttribute('aria-invalid')) check(area);
+  if (area.dataset.unfit || area.hasAttribute('aria-invalid')) check(area);
 }
 
 function noted({ target }) {

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,13 +161,13 @@ def test_what_is_stopped_again_before_anything_new_is_found_is_as_it_was(
     path = long_pdf if kind == "pdf" else text
     document, _ = stopped_at(library, path)
     page = 7 if kind == "pdf" else None
-    shown = library.pages.content(document.id, page)
+    shown = replace(library.pages.content(document.id, page), letters=None)
     for _ in range(2):
         with pytest.raises(DocumentError) as caught:
             stopped_at(library, path, 0)
         assert caught.value.words_key == "document_cancelled"
         assert [(one.status, one.chunks) for one in library.documents()] == [("stopped", document.chunks)]
-        assert library.pages.content(document.id, page) == shown
+        assert replace(library.pages.content(document.id, page), letters=None) == shown
     assert library.add(path).status == "ready"
 
 

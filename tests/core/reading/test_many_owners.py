@@ -91,11 +91,10 @@ async def test_nobody_waits_for_a_thread_while_the_documents_of_many_others_are_
     threads = Counted()
     asyncio.get_running_loop().set_default_executor(threads)
 
-    def never_done(_: Vectors, stop: threading.Event) -> bool:
+    def never_done(_: Vectors, __: object, stop: threading.Event) -> None:
         stop.wait()
-        return False
 
-    monkeypatch.setattr(Vectors, "fill", never_done)
+    monkeypatch.setattr(Vectors, "make", never_done)
     async with house(tmp_path, "hybrid") as engine:
         owners = [f"owner {number}" for number in range(WAITING)]
         for owner in owners:

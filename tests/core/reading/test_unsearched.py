@@ -50,11 +50,10 @@ async def test_a_search_through_everything_may_say_that_nothing_matches(tmp_path
 async def test_while_search_by_meaning_is_unfinished_that_is_told_instead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never_done(_: Vectors, stop: threading.Event) -> bool:
+    def never_done(_: Vectors, __: object, stop: threading.Event) -> None:
         stop.wait()
-        return False
 
-    monkeypatch.setattr(Vectors, "fill", never_done)
+    monkeypatch.setattr(Vectors, "make", never_done)
     async with house(tmp_path, ScriptedModel("ok"), "hybrid") as engine:
         talk = await engine.stores.of("alice").conversations.create()
         text, extra = searched(await asked(engine, talk.id, QUESTION, shed_md=LARGE))
