@@ -275,5 +275,5 @@ def read_export(source: Path | str | bytes) -> ConversationExport:
         if not isinstance(known.get("version"), int) or known["version"] > VERSION:
             raise UnsupportedFormatError("A newer Parlour exported this conversation.", hint="Read it with that one.")
         return ConversationExport.model_validate_json(raw)
-    except (ValidationError, ValueError, RecursionError) as error:
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:  # TypeError: a message has no role
         raise UnsupportedFormatError("This is no exported conversation, or not all of it.") from error

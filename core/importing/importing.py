@@ -40,8 +40,9 @@ class Imported:
         conversations: The ids that they have now.
         messages: How many turns they have.
         files: How many files came along.
-        left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`;
-            `computed` counts the replies for which a bundle says that something was counted by program.
+        left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`,
+            `passages` (texts of agents with them, where a conversation has too much); `computed` counts the replies
+            for which a bundle says that something was counted by program.
         documents: The conversations and files that are to be read.
         here: For each conversation that was left out because it was there already, the id that it has here.
     """

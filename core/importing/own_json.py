@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import UnsupportedFormatError
@@ -14,13 +15,18 @@ from core.storage.base import new_id
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from core.export.schema import ConversationExport, ExportedTurn
     from core.messages.content import ContentItem
 
 _NOTE: Final = "json_without_files"
 _MOST_PASSAGES: Final = 1_000
+_MOST_NUMBER: Final = 1 << 31
+_LONGEST_NAME: Final = 200
+_TIMES: Final = 4  # what is copied for messages may take so many times the bytes of its conversation in the file
+_MOST_COPIED: Final = 64 << 20
+_WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, OverflowError)
 _ROLES: Final = {"user": {"user"}, "assistant": {"assistant", "function"}}
 
 
@@ -45,22 +51,29 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
     if isinstance(version, int) and version > VERSION:
         raise NewerExportError
     try:
-        export = read_export(json.dumps(one))
-    except (UnsupportedFormatError, ValueError, RecursionError) as error:
+        text = json.dumps(one)
+        export, size = read_export(text), len(text)
+    except (UnsupportedFormatError, *_WRONG) as error:
         raise BrokenTreeError from error
+    try:
+        return _read(export, left_out, min(_TIMES * size, _MOST_COPIED))
+    except _WRONG as error:
+        raise BrokenTreeError from error
+
+
+def _read(export: ConversationExport, left_out: Counter[str], room: int) -> ArrivingConversation | None:
     turns = [turn for turn in export.turns if turn.messages]
     if not turns:
         left_out["empty"] += 1
         return None
     if len({turn.id for turn in turns}) < len(turns) or not all(map(_is_right, turns)):
         raise BrokenTreeError
-    made = _Turns(export)
     begun, used = (
         moment(when.isoformat()) for when in (export.conversation.created_at, export.conversation.updated_at)
     )
     if begun is None or any(moment(turn.created_at.isoformat()) is None for turn in turns):
         raise BrokenTreeError
-    left_out["files"] += len(export.files)
+    made = _Turns(export, room)
     row = {
         "id": new_id(),
         "title": " ".join(export.conversation.title.split())[:LONGEST_TITLE],
@@ -69,25 +82,50 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
         "updated_at": max(used or 0.0, begun),
         "leaf_id": made.leaf,
     }
-    return ArrivingConversation(row, tuple(made.arriving()))
+    arriving = ArrivingConversation(row, tuple(made.arriving()))
+    for reason, count in (("files", len(export.files)), ("passages", made.left_out)):
+        if count:
+            left_out[reason] += count
+    return arriving
 
 
 def _is_right(turn: ExportedTurn) -> bool:
-    """Whether its messages are of its role, and name no more passages than a reply has."""
-    numbers: list[Any] = [(one.extra or {}).get("passages") or () for one in turn.messages]
+    """Whether its messages are of its role, and the page can show what goes along with them."""
+    numbers = [one.number for one in turn.citations]
+    numbers += [number for one in turn.claims for number in one.numbers]
+    corners = [at for one in turn.citations for place in one.rectangles for at in place]
     return (
-        all(part.role in _ROLES[turn.role] for part in turn.messages)
+        all(part.role in _ROLES[turn.role] and _is_right_extra(part.extra or {}) for part in turn.messages)
         and len(turn.citations) <= _MOST_PASSAGES
-        and all(isinstance(some, list) and len(cast("list[Any]", some)) <= _MOST_PASSAGES for some in numbers if some)
+        and all(map(_is_number, numbers))
+        and all(one.passage == 0 or _is_number(one.passage) for claim in turn.claims for one in claim.reasons)
+        and all(map(math.isfinite, corners))
     )
+
+
+def _is_right_extra(extra: Mapping[str, Any]) -> bool:
+    """Whether what goes along with a message is of the kinds that Parlour writes."""
+    numbers: Any = extra.get("passages") or []
+    texts = (extra.get("function_id"), extra.get("failed"))
+    return (
+        isinstance(numbers, list)
+        and len(cast("list[Any]", numbers)) <= _MOST_PASSAGES
+        and all(map(_is_number, cast("list[Any]", numbers)))
+        and all(isinstance(one, str | None) for one in texts)
+    )
+
+
+def _is_number(given: Any) -> bool:
+    """Whether it can be the number of a passage: these count from 1."""
+    return isinstance(given, int) and not isinstance(given, bool) and 1 <= given < _MOST_NUMBER
 
 
 class _Turns(SharedTurns):
     """All versions of all turns, each where it was."""
 
-    def __init__(self, export: ConversationExport) -> None:
-        self._names = {one.id: one.name for one in export.files}
-        super().__init__((turn for turn in export.turns if turn.messages), self._called, note=_NOTE)
+    def __init__(self, export: ConversationExport, room: int) -> None:
+        self._names = {one.id: one.name[:_LONGEST_NAME] for one in export.files}
+        super().__init__((turn for turn in export.turns if turn.messages), self._called, note=_NOTE, room=room)
 
     def arriving(self) -> list[ArrivingTurn]:
         """Them as rows."""
@@ -107,4 +145,5 @@ class _Turns(SharedTurns):
     def _called(self, item: ContentItem) -> str:
         addresses = [str(one) for one in (item.value if isinstance(item.value, list) else [item.value])]
         found = (self._names.get(one.rpartition("/")[2], "") for one in addresses)
-        return ", ".join(filter(None, found)) or item.type
+        said = ", ".join(filter(None, dict.fromkeys(found)))
+        return said if said and self.fits(len(said)) else item.type

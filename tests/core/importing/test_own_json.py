@@ -119,3 +119,9 @@ async def test_one_of_a_newer_parlour_changes_nothing(tmp_path: Path) -> None:
             await brought(of, {**await exported(of), "version": 99})
         assert (refused.value.words_key, refused.value.details["file"]) == ("import_newer", "talk.json")
         assert await of.of(OTHER).conversations.list() == []
+
+
+async def test_without_files_none_are_said_to_be_left_out(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        made = await brought(of, {**await exported(of), "files": []})
+        assert made.left_out == {}
