@@ -114,7 +114,7 @@ async def _is_there(workspace: Workspace, library: str) -> bool:
 
 
 def _count(kept: object) -> int:
-    return kept if isinstance(kept, int) and 0 <= kept < _MOST_FILES else 0
+    return kept if isinstance(kept, int) and not isinstance(kept, bool) and 0 <= kept < _MOST_FILES else 0
 
 
 def _texts(kept: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 
@@ -16,7 +16,7 @@ from webui.middleware.rights import lets, needed
 from webui.middleware.then import remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,10 @@ _LOOKED_AT: Final = 30.0  # seconds: a stream whose session another process ende
 _RENEWED: Final = 24 * 3600.0
 
 
+class _Refusal(Protocol):
+    def __call__(self, known: Known | None, root: str, words: Words, *, nobody: bool) -> str: ...
+
+
 class AccountsMiddleware:
     """Puts who asks into the scope, by a session; refuses what their role may not.
 
@@ -44,7 +48,7 @@ class AccountsMiddleware:
         cookies: How cookies of this server are named and written.
         guests: Whether one may come without an account.
         refusal: The page for somebody who may not use what it stands at: given who asks, `None` for a guest without an
-            account, and the way to the root.
+            account, the way to the root, and whether they need only sign in.
     """
 
     def __init__(
@@ -54,7 +58,7 @@ class AccountsMiddleware:
         cookies: Cookies,
         *,
         guests: bool,
-        refusal: Callable[[Known | None, str, Words], str],
+        refusal: _Refusal,
     ) -> None:
         self.app = app
         self._refusal = refusal
@@ -103,12 +107,14 @@ class AccountsMiddleware:
         reads = "text/html" in Headers(scope=scope).get("accept", "")  # a browser that goes there; scripts do not
         path = str(scope["path"])
         root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
-        if not nobody and reads:
-            page = self._refusal(scope["known"], root, words_of(scope))
-            await answer(send, 403, page, "text/html; charset=utf-8", [("cache-control", "no-store")])
+        safe = scope["method"] in _SAFE
+        if reads and not (nobody and safe):
+            page = self._refusal(scope["known"], root, words_of(scope), nobody=nobody)
+            headers = [("cache-control", "no-store")]
+            await answer(send, 401 if nobody else 403, page, "text/html; charset=utf-8", headers)
         elif not nobody:
             await _say(scope, send, 403, "account.not_your_role")
-        elif reads or (path == "/" and scope["method"] in _SAFE):
+        elif safe and (reads or path == "/"):  # a form is not led there: nothing of it would be kept
             place = ("location", root + SIGN_IN)
             kept = remembering(scope, self._cookies)
             await answer(send, 303, "", headers=[place, *kept, ("cache-control", "no-store")])

@@ -205,13 +205,17 @@ def told_page(title: str, sentence: str, words: Words) -> str:
     return _page(title, sentence, link, words)
 
 
-def not_allowed_page(known: Known | None, root: str, words: Words) -> str:
+def not_allowed_page(known: Known | None, root: str, words: Words, *, nobody: bool = False) -> str:
     """Somebody may not use what stands at this address: as whom they are here, and the ways on.
 
     Args:
         known: Who asks; `None` for a guest without an account.
         root: The way to the page's root.
+        nobody: Whether it can be used after signing in: then the page leads there alone.
     """
+    if nobody:
+        way = f'<a class="main" href="{root}sign-in">{escape(words("account.sign_in"))}</a>'
+        return _page(words("account.sign_in"), words("account.needed"), way, words)
     back = f'<a class="main" href="{root}">{escape(words("people.back"))}</a>'
     if known is None:
         said = words("account.guests_may_not")

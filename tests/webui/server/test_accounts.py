@@ -86,6 +86,21 @@ async def test_signing_in_always_gives_a_new_session_and_signing_out_ends_it(her
     assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(given.split("; "))
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_what_would_change_something_is_refused_to_a_browser_that_nobody_signed_in_with(
+    here: House, method: str
+) -> None:
+    await here.owner()
+    stranger = here.browser(accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    for path, root in (("/people/role", "../"), ("/account/password", "../"), ("/files/x", "../"), ("/", "./")):
+        answer = await stranger.request(method, path, data={"role": "owner"})
+        assert (answer.status_code, answer.headers["cache-control"]) == (401, "no-store"), path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert f'href="{root}sign-in"' in answer.text
+    script = await stranger.request(method, "/people/role", headers={"accept": "*/*"})
+    assert (script.status_code, script.json()) == (401, {"failed": "Sign in first: load the page again."})
+
+
 async def test_no_other_site_signs_anybody_in_or_does_anything_for_who_is(here: House) -> None:
     owner = await here.owner()
     person = (await here.engine.people.store.list())[0]

@@ -123,7 +123,8 @@ async def test_which_files_were_too_many_is_known_after_a_reload_and_forgotten_w
     assert (left.name, left.total) == ("040.txt, 041.txt, …", 5)
     await tabs.act(again, do="untaken", names=[])
     assert "untaken" not in await told(tabs, again)
-    for wrong in (1, {"names": 1}, {"names": [1], "more": -1}, {"names": ["a"] * 90_000, "more": "x"}):
+    odd_ones: tuple[object, ...] = (1, {"names": 1}, {"names": [1], "more": -1}, {"names": ["a"] * 90_000, "more": "x"})
+    for wrong in (*odd_ones, {"names": ["a"], "more": True}):
         odd = tabs.tab(f"odd {wrong!s:.20}")
         await tabs.act(odd, do="chosen", chosen={**kept, "untaken": wrong})
         some = untaken(odd.draft)
