@@ -184,7 +184,7 @@ def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], s
     which = card.get_attribute("data-asked")
     card.get_by_role("button", name="Allow once").click()
     stage.until(lambda: stage.asked)
-    edited = {"headers": '{"Accept": "*/*"}'}
+    edited = {"headers": '{"Accept": "image/png"}'}
     assert which
     assert stage.asked == [{"do": "allow", "call": "a", "asked": which, "arguments": edited}]
 
