@@ -148,7 +148,7 @@ class ExportedDoubt(_Value):
 class ExportedReason(_Value):
     """What speaks against a sentence: its words, and what the passage of a number says instead (0 for none)."""
 
-    kind: Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition"]
+    kind: Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition", "mark"]
     words: str
     instead: str = ""
     passage: int = 0
