@@ -20,7 +20,7 @@ Show = Callable[..., Page]
 
 def editing(page: Page, number: int = 0) -> Locator:
     """The field that a question becomes."""
-    page.locator("#chat .user-row a.p-edit").nth(number).click(force=True)
+    page.locator("#chat .user-row a.p-edit").nth(number).dispatch_event("click")  # it is seen where a pointer is
     field = page.locator("#chat .p-editing textarea")
     expect(field).to_be_focused()
     return field
