@@ -365,6 +365,9 @@ def _checked(name: str, given: object, tool: str, *, whole: bool = False) -> Any
 
 
 def _checked_flag(name: str, given: object, tool: str) -> bool:
+    if name not in Flags.__annotations__:
+        known = ", ".join(Flags.__annotations__)
+        raise SettingsError(f"A tool has no option {name!r}.", hint=f"Its flags are {known}.", name=name)
     if isinstance(given, bool):
         return given
     said = f"{name} of the tool {tool!r} must be True or False, not {given!r}."

@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Any, Literal, Optional, Required, TypedDict
+from typing import Annotated, Any, Literal, Optional, Required, TypedDict, cast
 
 import pytest
 from pydantic import BaseModel, Field
@@ -15,7 +15,7 @@ from core.agents.basic import FnCallAgent
 from core.errors import BadArgumentsError, SettingsError
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Policy
-from core.tools.from_function import tool
+from core.tools.from_function import FunctionTool, tool
 from core.tools.taint import Taint
 
 
@@ -298,12 +298,16 @@ FLAGS = ("writes", "runs_code", "reaches_out", "destructive", "needs_consent", "
 
 @pytest.mark.parametrize("flag", FLAGS)
 def test_a_functions_tool_says_what_a_call_may_do(flag: str):
-    marked = tool(**{flag: True})(tripled)  # type: ignore[call-overload]
+    set_, wrong = cast("Any", {flag: True}), cast("Any", {flag: "no"})
+    marked = FunctionTool(tripled, **set_)
+    assert getattr(tool(**set_)(tripled), flag)
     assert [name for name in FLAGS if getattr(marked, name)] == [flag]
     assert [name for name in FLAGS if getattr(tool(tripled), name)] == []
     assert (tool(idempotent=False)(tripled).idempotent, tool(tripled).idempotent) == (False, True)
     with pytest.raises(SettingsError, match=rf"^{flag} of the tool 'tripled' must be True or False, not 'no'\."):
-        tool(**{flag: "no"})(tripled)  # type: ignore[call-overload]
+        tool(**wrong)(tripled)
+    with pytest.raises(SettingsError, match=r"^A tool has no option 'write'\."):
+        FunctionTool(tripled, **cast("Any", {"write": True}))
 
 
 @pytest.mark.parametrize("copied", COPIES)
@@ -316,7 +320,7 @@ def test_a_copy_of_a_functions_tool_says_what_it_says(copied: Callable[[Any], An
 def test_a_call_of_a_function_that_writes_is_asked_about_by_the_rules():
     verdict = Policy().verdict
     marks = ("writes", "runs_code", "destructive")
-    found = [verdict(tool(**{mark: True})(tripled), {"number": 1}, Taint()) for mark in marks]  # type: ignore[call-overload]
+    found = [verdict(FunctionTool(tripled, **cast("Any", {mark: True})), {"number": 1}, Taint()) for mark in marks]
     assert found == ["writes", "runs_code", "destructive"]
 
 
