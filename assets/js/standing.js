@@ -1,5 +1,5 @@
-// Whether what others share with the reader, or the reader's role or limits, is another now: a page that is seen asks for that
-// news and waits for it, where people have accounts.
+// Whether what others share with the reader, or the reader's role or limits, is another now: a page that is seen asks
+// for that news and waits for it, where people have accounts.
 import { ask } from './bus.js';
 import { onChange, status } from './state.js';
 import { drawAnew } from './steering.js';

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from core.rag.embedding.packaged import LocalName
 
 
 def embedding_models() -> list[str]:
@@ -24,7 +26,7 @@ def vector_length(model: str) -> int:
     """How many numbers the vectors of a model have. Raises SettingsError where there is none of that name."""
     from core.rag.embedding.local import DIMENSIONS
 
-    length = {str(name): size for name, size in DIMENSIONS.items()}.get(model)
+    length = DIMENSIONS.get(cast("LocalName", model))
     if length is None:
         raise SettingsError(f"There is no embedding model {model!r} here.")
     return length

@@ -335,7 +335,7 @@ def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 
         names: Of those files; none where what was added was taken back before it was sent.
         more: How many there are besides.
     """
-    known, before = _untaken_in(settings)
+    known, before = untaken_names(settings)
     plain = [_name_kept(one) for one in names]
     each = list(dict.fromkeys([*known, *filter(None, plain)])) if names else []
     more = max(more, before) if names else 0
@@ -344,7 +344,7 @@ def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 
 
 def without_added(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The settings when files of these names were added."""
-    known, more = _untaken_in(settings)
+    known, more = untaken_names(settings)
     added = {*map(_name_kept, names)}
     return _with_left(settings, [one for one in known if one not in added], more)
 
@@ -355,14 +355,14 @@ def with_true_names(settings: Mapping[str, Any], called: Mapping[str, str]) -> d
     Args:
         called: The new names, by the former ones.
     """
-    known, more = _untaken_in(settings)
+    known, more = untaken_names(settings)
     renamed = {_name_kept(was): _name_kept(now) for was, now in called.items()}
     return _with_left(settings, list(dict.fromkeys(renamed.get(one, one) for one in known)), more)
 
 
 def untaken(settings: Mapping[str, Any]) -> Attached | None:
     """What is left of them, as one entry among the files of the conversation; `None` where nothing is."""
-    known, more = _untaken_in(settings)
+    known, more = untaken_names(settings)
     total = len(known) + more
     if not total:
         return None
@@ -371,16 +371,12 @@ def untaken(settings: Mapping[str, Any]) -> Attached | None:
     return Attached(", ".join(told), "untaken", total=total)
 
 
-def untaken_names(settings: Mapping[str, Any]) -> tuple[list[str], int]:
-    """The names of the files that were left out, and how many there are besides, as `with_untaken` takes them."""
-    return _untaken_in(settings)
-
-
 def _name_kept(name: str) -> str:
     return plain_line(name)[:_LONGEST_NAME_KEPT]
 
 
-def _untaken_in(settings: Mapping[str, Any]) -> tuple[list[str], int]:
+def untaken_names(settings: Mapping[str, Any]) -> tuple[list[str], int]:
+    """The names of the files that were left out, and how many there are besides, as `with_untaken` takes them."""
     kept: object = settings.get(UNTAKEN)
     values = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
     names, more = values.get("names"), values.get("more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from core.errors import ModelServiceError
 from core.rag.document import Chunk, Document
 from core.rag.draft import Piece
 from core.rag.retriever import BackgroundIndexer
+from core.rag.search.turns import Makes
 from core.rag.shelf import Shelf
 from tests.contract.test_shelves import ByLot, opened, shelf
 from tests.grown_postgres import migrated_postgres, postgres_server
@@ -294,7 +295,7 @@ def test_of_documents_that_are_gone_it_is_not_kept_that_they_failed(shelf: Shelf
     vectors = shelf.vectors(model, most=None, in_parts=False, moved=lambda: None)
     assert vectors is not None
     (only,) = shelf.making([vectors])
-    failed: dict[str, int] = vectors.failed  # pyright: ignore[reportAttributeAccessIssue] - of both forms
+    failed = cast("Makes", vectors).failed
     for more in (("letter", 1), None):
         put(shelf, "page", 1)
         assert not only.fill(threading.Event())

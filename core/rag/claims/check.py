@@ -119,15 +119,9 @@ async def _decided(judge: ClaimJudge, sentences: list[str], passages: list[Passa
 def _judged(claim: Claim, *, is_borne_out: bool | None) -> Claim:
     if is_borne_out is None:
         return claim
-    return replace(
-        claim,
-        judge="model",
-        **(
-            {"verdict": "weak" if claim.reasons else "supported"}
-            if is_borne_out
-            else {"verdict": "unsupported", "passages": ()}
-        ),
-    )
+    if is_borne_out:
+        return replace(claim, judge="model", verdict="weak" if claim.reasons else "supported")
+    return replace(claim, judge="model", verdict="unsupported", passages=())
 
 
 def passages_of(given: Sequence[Passage | Mapping[str, Any] | str]) -> list[Passage]:

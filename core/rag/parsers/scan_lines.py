@@ -14,8 +14,8 @@ from typing import Any, Final
 LOOKED_AT: Final = 0.73
 """How large the copy is in which lines are looked for: for the side of a sheet drawn at 150 pixels an inch."""
 
-_SMALLEST: Final = 736  # pixels: the shorter side of a copy; what is drawn smaller is looked at larger than it is,
-_LARGEST: Final = 1.5  # but so many times at most: letters of a figure are as large as those of a page
+_SMALLEST: Final = 736  # pixels: the shorter side of a copy; what is drawn smaller is looked at larger than it is
+_LARGEST: Final = 1.5  # times at most: letters in a figure of a page are as large as its other letters
 _LONGEST: Final = 4  # times as long as high, a picture is a strip, and counts as one that is so long
 _STEP: Final = 32  # pixels: both sides of a copy are so many, or so many times as many
 _NEAR = (32, 64)  # pixels above and below ink, and beside it, that are looked at with it: columns stay apart
