@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -262,14 +263,14 @@ def _log(turn: ExportedTurn, parts: Sequence[Message], inner: Iterable[RunEvent]
 def _check(turn: ExportedTurn, parts: Sequence[Message]) -> Iterator[RunEvent]:
     """What was found of its sentences, by their places in the messages as they are now."""
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(parts), start=1))
-    waiting: dict[str, list[ExportedClaim]] = {}
+    waiting: dict[str, deque[ExportedClaim]] = {}
     for one in turn.claims:
-        waiting.setdefault(one.text, []).append(one)
+        waiting.setdefault(one.text, deque()).append(one)
     found: list[tuple[ExportedClaim, Checked]] = []
     for at, block in enumerate(reply.blocks):
         for sentence, end in sentences_of(block.text) if isinstance(block, TextBlock) else ():
             if alike := waiting.get(" ".join(sentence.split())):
-                claim = alike.pop(0)
+                claim = alike.popleft()
                 reasons = tuple(Reason(one.kind, one.words, one.instead, one.passage) for one in claim.reasons)
                 found.append((claim, Checked(at, end, claim.verdict, claim.numbers, reasons)))
     if found or turn.uncounted:
