@@ -87,6 +87,7 @@ class _Shown:
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
     libraries: Sequence[NamedLibrary] = ()  # that it uses
+    lost: Sequence[str] = ()  # ids of those that it is to use and that are not shared any more
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of this conversation alone
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     waiting: Sequence[Waiting] = ()  # for the end of the reply
@@ -231,11 +232,10 @@ class Frames:
         if program is not None:
             return shown
         if shown.current is not None:
-            lost = await workspace.libraries.lost_by(shown.current.id)
-            shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents, lost)
+            folder = shown.current.folder_id
+            shown.switched = await switched(workspace, shown.settings, folder, shown.documents, shown.lost)
         elif not shown.conversation_id:
-            lost = await workspace.libraries.lost_among(view.libraries)
-            shown.switched = await switched(workspace, view.draft, view.folder or None, (), lost)
+            shown.switched = await switched(workspace, view.draft, view.folder or None, (), shown.lost)
         else:  # it is being made
             shown.switched = Switched()
         return shown
@@ -258,6 +258,7 @@ class Frames:
             opened = await workspace.documents.opened(wanted)
             shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
             shown.libraries, shown.versions = opened.libraries, opened.versions
+            shown.lost = await workspace.libraries.lost_by(wanted)
             shown.waiting = await workspace.queue(wanted).list()
             conversation = workspace.conversation(wanted)
             shown.settings = opened.settings
@@ -289,6 +290,7 @@ class Frames:
         if view.libraries:
             known = [*await workspace.libraries.list(), *(one.library for one in await workspace.libraries.lent())]
             shown.libraries = [one for one in known if one.id in view.libraries]
+            shown.lost = await workspace.libraries.lost_among(view.libraries)
         return shown
 
     async def _frame(

@@ -20,6 +20,7 @@ from core.people.people import checked_role, new_person
 from core.settings import Settings
 from core.storage.lending import Kind
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.judging import OwnerJudging
 from core.workspace.levels import Level
 from core.workspace.personas import Persona
 from tests.webui.server.tabs_of_engine import Tabs
@@ -185,6 +186,37 @@ async def test_a_library_that_is_taken_back_says_so_on_the_page_until_it_is_swit
     await lent.tabs.act(view, do="use", id=library, on=False)
     assert told not in unescape((await lent.tabs.over(view)).panels["toolbar"])
     assert "740 crowns" not in (await lent.ask(view, "And for each crane?")).rpartition("And for each crane?")[2]
+
+
+async def test_one_of_the_folder_that_is_taken_back_is_switched_off_for_the_conversation_alone(lent: Lent) -> None:
+    library = await lent.library(lent.mara)
+    await lent.lend("library", library)
+    view = lent.tab()
+    async with lent.tabs.engine.workspaces.open(lent.jan) as jan:
+        folder = await jan.folders.create("Harbours")
+        await jan.steering.change_folder(folder.id, {"libraries": [library]})
+        await lent.tabs.act(view, do="new", folder=folder.id)
+        await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+        await lent.take_back("library", library)
+        assert list(await jan.libraries.lost_by(view.conversation_id)) == [library]
+        await lent.tabs.act(view, do="use", id=library, on=False)
+        assert list(await jan.libraries.lost_by(view.conversation_id)) == []
+        await lent.lend("library", library)
+        assert list(await jan.libraries.used_by(view.conversation_id)) == []
+
+
+async def test_a_conversation_that_is_deleted_while_its_page_is_read_is_no_error(
+    lent: Lent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = lent.tab()
+    await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+    conversations = lent.tabs.engine.stores.of(lent.jan).conversations
+
+    async def then_gone(*_: Any) -> None:
+        await conversations.delete(view.conversation_id)
+
+    monkeypatch.setattr(OwnerJudging, "states", then_gone)  # the last that is read of it
+    assert "crane" in str((await lent.tabs.over(view)).chat)
 
 
 async def test_the_page_of_a_document_whose_library_is_taken_back_says_that_it_is_not_shared_any_longer(
