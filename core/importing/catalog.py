@@ -19,7 +19,7 @@ class Reader(NamedTuple):
 
     Args:
         name: What the application is called.
-        key: What its conversations have their own id under.
+        key: What its conversations have their own id under; "" where `read` tells it.
         takes: Whether an object of the file is a conversation of it.
         read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name;
             as rows where it is ours, `None` where nothing in it was said.
@@ -32,7 +32,7 @@ class Reader(NamedTuple):
 
 
 READERS: Final = (
-    Reader("Parlour", "id", own_json.takes, own_json.read),
+    Reader("Parlour", "", own_json.takes, own_json.read),
     Reader("ChatGPT", "conversation_id", chatgpt.takes, chatgpt.read),
     Reader("Claude", "uuid", claude.takes, claude.read),
     Reader("Open WebUI", "id", open_webui.takes, open_webui.read),

@@ -89,7 +89,7 @@ class Foreign:
             self._left_out["broken"] += 1
             return
         if made is not None:
-            self._stage.add(replace(made, origin=_origin(reader, one)))
+            self._stage.add(replace(made, origin=_origin(reader, one)) if reader.key else made)
         if self._stage.messages > MOST_MESSAGES:
             raise problem("import_too_many", file=self._name, most=f"{MOST_MESSAGES:,}")
 

@@ -11,7 +11,7 @@ from core.export.schema import FORMAT, VERSION, read_export
 from core.export.shared_turns import SharedTurns
 from core.importing.tree import BrokenTreeError, NewerExportError, moment
 from core.storage.arriving import LONGEST_TITLE, ArrivingConversation, ArrivingTurn
-from core.storage.base import new_id
+from core.storage.base import is_id, new_id
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -82,7 +82,8 @@ def _read(export: ConversationExport, left_out: Counter[str], room: int) -> Arri
         "updated_at": max(used or 0.0, begun),
         "leaf_id": made.leaf,
     }
-    arriving = ArrivingConversation(row, tuple(made.arriving()))
+    own = export.conversation.id
+    arriving = ArrivingConversation(row, tuple(made.arriving()), origin=own if is_id(own) else "", retold=True)
     for reason, count in (("files", len(export.files)), ("passages", made.left_out)):
         if count:
             left_out[reason] += count

@@ -72,6 +72,7 @@ class Stage:
             "documents": one.documents,
             "pages": pages,
             "origin": one.origin,
+            "retold": one.retold,
         }
         line = json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
         with self._rows.open("a", encoding="ascii") as rows:
@@ -121,5 +122,11 @@ class Stage:
                 )
                 pages = tuple(PagePlace(**page) for page in one["pages"])
                 yield ArrivingConversation(
-                    one["row"], turns, tuple(one["files"]), tuple(one["documents"]), pages, one["origin"]
+                    one["row"],
+                    turns,
+                    tuple(one["files"]),
+                    tuple(one["documents"]),
+                    pages,
+                    one["origin"],
+                    retold=one["retold"],
                 )

@@ -78,6 +78,8 @@ class ArrivingConversation:
         documents: Those of them that are read.
         pages: Pictures of pages whose documents do not come along; their files are among those that it needs.
         origin: Names it wherever it comes from, however often it comes; "" where nothing does.
+        retold: Whether its texts are not those of the conversation that it was made of: an export as JSON sets marks,
+            and names files in words. Then it is known by who spoke when.
     """
 
     row: dict[str, Any]
@@ -86,6 +88,7 @@ class ArrivingConversation:
     documents: tuple[str, ...] = ()
     pages: tuple[PagePlace, ...] = ()
     origin: str = ""
+    retold: bool = False
 
     @property
     def named(self) -> str:
@@ -158,18 +161,18 @@ class ArrivingConversations:
         for row in await self._database.read(lambda c: c.execute(query).all()):
             if row.id not in going:
                 there = _There(row.id, str(cast("dict[str, Any]", row.settings or {}).get(ORIGIN) or ""))
-                begun.setdefault(row.created_at, []).append(there)
+                begun.setdefault(_told(row.created_at), []).append(there)
 
         def alike() -> list[_Likely]:
             return [
                 _Likely(
                     one.row["id"],
                     one.named,
-                    begun[one.row["created_at"]],
-                    frozenset(_print_of(turn.row) for turn in one.turns),
+                    begun[_told(one.row["created_at"])],
+                    frozenset(_print_of(turn.row, retold=one.retold) for turn in one.turns),
                 )
                 for one in arriving()
-                if one.row["created_at"] in begun
+                if _told(one.row["created_at"]) in begun
             ]
 
         found: dict[str, str] = {}
@@ -189,14 +192,14 @@ class ArrivingConversations:
         return found
 
     async def _prints(self, ids: Collection[str]) -> dict[str, frozenset[bytes]]:
-        """What is told of the turns of some conversations, by their ids."""
+        """The digests of the turns of some conversations, of both kinds, by their ids."""
         columns = (messages.c.conversation_id, messages.c.role, messages.c.created_at, messages.c.parts)
         query = select(*columns).where(messages.c.conversation_id.in_(ids), messages.c.owner_id == self._owner)
 
         def read(connection: Connection) -> dict[str, frozenset[bytes]]:
             prints: dict[str, set[bytes]] = {one: set() for one in ids}
             for row in connection.execute(query).mappings():
-                prints[row["conversation_id"]].add(_print_of(row))
+                prints[row["conversation_id"]] |= {_print_of(row, retold=retold) for retold in (False, True)}
             return {one: frozenset(all_of) for one, all_of in prints.items()}
 
         return await self._database.read(read)
@@ -260,10 +263,15 @@ class ArrivingConversations:
                 _LOG.warning("What came in before it failed stays hidden, and is deleted in a day: %s", error)
 
 
-def _print_of(row: Mapping[Any, Any]) -> bytes:
-    """A digest of who said what when; what files are called by is not in it."""
-    said = [Message(**part).get_text_content() for part in row["parts"]]
-    return hashlib.sha256(json.dumps([row["role"], row["created_at"], said]).encode()).digest()
+def _print_of(row: Mapping[Any, Any], *, retold: bool) -> bytes:
+    """A digest of who said what when, or only spoke; what files are called by is not in it."""
+    said = None if retold else [Message(**part).get_text_content() for part in row["parts"]]
+    return hashlib.sha256(json.dumps([row["role"], _told(row["created_at"]), said]).encode()).digest()
+
+
+def _told(at: float) -> float:
+    """A time as exports tell it, to the microsecond."""
+    return round(at, 6)
 
 
 def _lots(arriving: Iterable[ArrivingConversation]) -> Iterator[list[ArrivingConversation]]:

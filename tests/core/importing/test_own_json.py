@@ -61,6 +61,30 @@ async def test_what_is_here_already_is_left_out(tmp_path: Path) -> None:
         assert (again.conversations, len(again.here)) == ((), 1)
 
 
+async def test_a_conversation_that_is_here_itself_is_left_out(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        (of.path / "talk.json").write_text(json.dumps(await exported(of)), "utf-8")
+        again = await bring_in(of.path / "talk.json", of.stores, unless_there=())
+        assert (again.conversations, again.here) == ((), (of.id,))
+
+
+async def test_what_a_bundle_brought_is_here_already_also_for_its_json(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        (of.path / "talk.parlour").write_bytes(await of.bundle())
+        (talk,) = (await bring_in(of.path / "talk.parlour", of.of(OTHER))).conversations
+        again = await brought(of, await exported(of), unless_there=())
+        assert (again.conversations, again.here) == ((), (talk,))
+
+
+async def test_one_with_a_version_that_is_not_here_comes_in(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        told = await exported(of)
+        await brought(of, told)
+        more = {**told["turns"][1], "id": "another", "created_at": "2026-05-04T03:09:00Z"}
+        again = await brought(of, {**told, "turns": [*told["turns"], more]}, unless_there=())
+        assert (len(again.conversations), again.here) == (1, ())
+
+
 async def test_what_the_check_found_of_its_sentences_comes_along(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         last = (await of.stores.conversations.thread(of.id))[-1]
