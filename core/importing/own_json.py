@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from core.messages.content import ContentItem
 
 _NOTE: Final = "json_without_files"
-_MOST_PASSAGES: Final = 1_000
 _MOST_NUMBER: Final = 1 << 31
 _LONGEST_NAME: Final = 200
 _TIMES: Final = 4  # what is copied for messages may take so many times the bytes of its conversation in the file
@@ -80,7 +79,7 @@ def _read(export: ConversationExport, left_out: Counter[str], room: int) -> Arri
         "titled_by": "person",
         "created_at": begun,
         "updated_at": max(used or 0.0, begun),
-        "leaf_id": made.leaf,
+        "leaf_id": made.leaf or made.rows[-1]["id"],
     }
     own = export.conversation.id
     arriving = ArrivingConversation(row, tuple(made.arriving()), origin=own if is_id(own) else "", retold=True)
@@ -97,7 +96,6 @@ def _is_right(turn: ExportedTurn) -> bool:
     corners = [at for one in turn.citations for place in one.rectangles for at in place]
     return (
         all(part.role in _ROLES[turn.role] and _is_right_extra(part.extra or {}) for part in turn.messages)
-        and len(turn.citations) <= _MOST_PASSAGES
         and all(map(_is_number, numbers))
         and all(one.passage == 0 or _is_number(one.passage) for claim in turn.claims for one in claim.reasons)
         and all(map(math.isfinite, corners))
@@ -110,7 +108,6 @@ def _is_right_extra(extra: Mapping[str, Any]) -> bool:
     texts = (extra.get("function_id"), extra.get("failed"))
     return (
         isinstance(numbers, list)
-        and len(cast("list[Any]", numbers)) <= _MOST_PASSAGES
         and all(map(_is_number, cast("list[Any]", numbers)))
         and all(isinstance(one, str | None) for one in texts)
     )

@@ -157,6 +157,22 @@ def test_of_passages_those_come_in_for_which_there_is_room_and_the_others_are_co
     assert sum(kept) + left_out["passages"] == 500
 
 
+def test_a_reply_that_was_given_very_many_passages_comes_in_with_all_of_them() -> None:
+    """One who may be given a whole book names each of its passages."""
+    citations = [{**CITATION, "number": number, "text": f"Page {number}."} for number in range(1, 3_001)]
+    made, left_out = read(talk(turn(messages=[found(*range(1, 3_001))], citations=citations)))
+    assert made is not None
+    (part,) = made.turns[0].row["parts"]
+    assert [one["text"] for one in part["extra"]["passages"]] == [one["text"] for one in citations]
+    assert not left_out
+
+
+def test_where_no_version_is_marked_as_shown_the_last_one_is() -> None:
+    made, _ = read(talk(turn("t1", shown=False), turn("t2", shown=False, parent_id="t1")))
+    assert made is not None
+    assert made.row["leaf_id"] == made.turns[-1].row["id"]
+
+
 def test_the_text_of_a_passage_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
     plainly = shared_turns._plainly
