@@ -96,6 +96,7 @@ async def _lines(given: argparse.Namespace, mine: OwnerStores, settings: Setting
 async def _is_known(wanted: str, mine: OwnerStores) -> bool:
     """Whether something may answer by this id; agents of a program and models of a service are not looked up."""
     from core.doors.catalog import AGENT, ASSISTANT, INSTALLED_ID, PERSONA  # much to import: other commands do without
+    from core.doors.embedding import embedding_models
     from core.models.menu import MENU, kind_of
     from core.workspace.personas import Personas
 
@@ -103,4 +104,4 @@ async def _is_known(wanted: str, mine: OwnerStores) -> bool:
         return wanted.removeprefix(PERSONA) in {one.id for one in await Personas(mine.settings).list()}
     service, slash, model = wanted.partition("/")
     is_served = bool(slash and model) and (service.startswith(LENT) or kind_of(service) in MENU)
-    return is_served or wanted in {ASSISTANT, INSTALLED_ID} or wanted.startswith(AGENT)
+    return is_served or wanted.startswith(AGENT) or wanted in {ASSISTANT, INSTALLED_ID, *embedding_models()}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.doors.embedding import embedding_models
 from core.storage import api_keys
 from core.storage.api_keys import AllApiKeys
 from core.storage.database import Database
@@ -59,6 +60,13 @@ def test_a_key_for_what_answers_nowhere_here_says_so(tmp_path: Path, capsys: pyt
 
     there = f"persona:{asyncio.run(persona())}"
     assert len(made(capsys, ["keys", "create", "desk", "--model", there], home)) == 2
+
+
+def test_a_key_for_what_makes_vectors_here_says_no_more_than_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = [part for one in embedding_models() for part in ("--model", one)]
+    assert len(made(capsys, ["keys", "create", "index", "--for", "embeddings", *named], tmp_path / "home")) == 2
 
 
 def test_keys_are_listed_by_their_names_and_never_shown_again(
