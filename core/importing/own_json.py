@@ -6,8 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.errors import UnsupportedFormatError
-from core.export.schema import FORMAT, VERSION, read_export
+from core.export.schema import FORMAT, VERSION, ConversationExport
 from core.export.shared_turns import SharedTurns
 from core.importing.tree import BrokenTreeError, NewerExportError, moment
 from core.storage.arriving import LONGEST_TITLE, ArrivingConversation, ArrivingTurn
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Mapping
 
-    from core.export.schema import ConversationExport, ExportedTurn
+    from core.export.schema import ExportedTurn
     from core.messages.content import ContentItem
 
 _NOTE: Final = "json_without_files"
@@ -50,12 +49,8 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
     if isinstance(version, int) and version > VERSION:
         raise NewerExportError
     try:
-        text = json.dumps(one)
-        export, size = read_export(text), len(text)
-    except (UnsupportedFormatError, *_WRONG) as error:
-        raise BrokenTreeError from error
-    try:
-        return _read(export, left_out, min(_TIMES * size, _MOST_COPIED))
+        room = min(_TIMES * len(json.dumps(one)), _MOST_COPIED)
+        return _read(ConversationExport.model_validate(one), left_out, room)
     except _WRONG as error:
         raise BrokenTreeError from error
 
