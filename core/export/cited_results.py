@@ -16,7 +16,7 @@ from core.tools.of_documents import is_of_documents
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.export.schema import ExportedCitation, ExportedTurn
+    from core.export.schema import ExportedCitation, ExportedClaim, ExportedTurn
     from core.languages import Lang
     from core.messages.message import Message
 
@@ -52,6 +52,12 @@ def only_cited(turn: ExportedTurn, lang: Lang, *, thoughts: bool) -> ExportedTur
         thoughts: Whether what the model thought stays: after documents it quotes them, in later turns, too.
     """
     known = {one.number: one for one in turn.citations}
+    told = {(one.text, one.words, one.instead) for one in turn.doubted}
+
+    def checked(claim: ExportedClaim) -> ExportedClaim:
+        """The sentence with what the page says against it: other reasons may name what passages say."""
+        reasons = tuple(one for one in claim.reasons if (claim.text, one.words, one.instead) in told)
+        return claim.model_copy(update={"reasons": reasons})
 
     def shown(message: Message) -> Message:
         kept = _result(message, known, lang)
@@ -62,6 +68,7 @@ def only_cited(turn: ExportedTurn, lang: Lang, *, thoughts: bool) -> ExportedTur
             "messages": tuple(map(shown, turn.messages)),
             "inner": tuple(one.model_copy(update={"messages": tuple(map(shown, one.messages))}) for one in turn.inner),
             "citations": tuple(one if _stays(one) else _emptied(one) for one in turn.citations),
+            "claims": tuple(map(checked, turn.claims)),
             "thoughts": (),
         }
     )

@@ -9,7 +9,7 @@ import pytest
 from core.agents.basic import FnCallAgent
 from core.export import cited_results
 from core.export.redaction import Redaction
-from core.export.schema import ExportedTurn
+from core.export.schema import ExportedClaim, ExportedDoubt, ExportedReason, ExportedTurn
 from core.export.sharing import _Making  # pyright: ignore[reportPrivateUsage]
 from core.export.turns import turn_of
 from core.languages import Lang
@@ -96,6 +96,19 @@ def test_nor_is_what_it_thought_of_them_in_later_turns_or_of_a_file_that_it_was_
 def test_what_a_model_thought_without_documents_stays() -> None:
     kept = only_cited(turn("web_search", [passage(1, "x", url="https://a.example/")], "So [1].", thought="Hm."), "en")
     assert kept.messages[-1].reasoning_content == "Hm."
+
+
+def test_of_a_sentence_that_was_checked_the_reason_stays_that_the_page_tells() -> None:
+    absent, differs = ExportedReason(kind="name", words="Bo"), ExportedReason(kind="amount", words="5", instead="7")
+    secret = ExportedReason(kind="amount", words="6", instead=SECRET)
+    claims = (
+        ExportedClaim(text="Bo pays 5 of 6.", verdict="unsupported", reasons=(absent, differs, secret)),
+        ExportedClaim(text="It rains.", verdict="supported", reasons=(secret,), judged=True),
+    )
+    doubted = (ExportedDoubt(text="Bo pays 5 of 6.", verdict="unsupported", words="5", instead="7"),)
+    given = turn("retrieval", [passage(1, "Rain.")], "It rains [1].")
+    kept = only_cited(given.model_copy(update={"claims": claims, "doubted": doubted}), "en")
+    assert [(one.verdict, one.reasons) for one in kept.claims] == [("unsupported", (differs,)), ("supported", ())]
 
 
 def test_one_that_is_cited_nowhere_is_spoken_of_in_the_singular() -> None:
