@@ -19,7 +19,7 @@ class Reader(NamedTuple):
 
     Args:
         name: What the application is called.
-        key: What its conversations have their own id under; "" where `read` tells it.
+        key: What its conversations have their own id under; "" for ours, of which `read` tells it.
         takes: Whether an object of the file is a conversation of it.
         read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name;
             as rows where it is ours, `None` where nothing in it was said.
@@ -31,8 +31,9 @@ class Reader(NamedTuple):
     read: Callable[[dict[str, Any], Counter[str], Callable[[str], str]], Foreign | ArrivingConversation | None]
 
 
+OURS: Final = Reader("Parlour", "", own_json.takes, own_json.read)
 READERS: Final = (
-    Reader("Parlour", "", own_json.takes, own_json.read),
+    OURS,
     Reader("ChatGPT", "conversation_id", chatgpt.takes, chatgpt.read),
     Reader("Claude", "uuid", claude.takes, claude.read),
     Reader("Open WebUI", "id", open_webui.takes, open_webui.read),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from core.importing.catalog import READERS
+from core.importing.catalog import OURS, READERS
 from core.importing.json_elements import ElementError, elements
 from core.importing.problems import problem
 from core.importing.tree import BrokenTreeError, NewerExportError, arrived, said
@@ -55,6 +55,7 @@ class Foreign:
         self._stage, self._left_out, self._told = stage, left_out, told
         self._kept: dict[str, FileRecord] = {}
         self._entries = sorted(archive.sizes, key=_last) if archive is not None else []
+        self._reader: Reader | None = None
 
     def read(self) -> str:
         """Read all of it; returns whose export it is.
@@ -62,19 +63,18 @@ class Foreign:
         Raises:
             UnsupportedFormatError: It is none that can be read.
         """
-        reader: Reader | None = None
         try:
             for one in self._objects():
-                reader = reader or next((each for each in READERS if each.takes(one)), None)
-                if reader is None:
+                self._reader = self._reader or next((each for each in READERS if each.takes(one)), None)
+                if self._reader is None:
                     raise problem("import_unknown", file=self._name)
-                self._take(reader, one)
+                self._take(self._reader, one)
         except ElementError as error:
-            key = "import_too_large" if error.large else "import_damaged" if reader is not None else "import_unknown"
+            key = "import_too_large" if error.large else "import_damaged" if self._reader else "import_unknown"
             raise problem(key, file=self._name, where=self._name) from error
-        if reader is None:
+        if self._reader is None:
             raise problem("import_unknown", file=self._name)
-        return reader.name
+        return self._reader.name
 
     def _take(self, reader: Reader, one: dict[str, Any]) -> None:
         if not reader.takes(one):
@@ -89,7 +89,7 @@ class Foreign:
             self._left_out["broken"] += 1
             return
         if made is not None:
-            self._stage.add(replace(made, origin=_origin(reader, one)) if reader.key else made)
+            self._stage.add(made if reader is OURS else replace(made, origin=_origin(reader, one)))
         if self._stage.messages > MOST_MESSAGES:
             raise problem("import_too_many", file=self._name, most=f"{MOST_MESSAGES:,}")
 
@@ -103,17 +103,21 @@ class Foreign:
                     else:
                         self._left_out["broken"] += 1
 
-    def _sources(self) -> list[tuple[str, int]]:
+    def _sources(self) -> Iterator[tuple[str, int]]:
         """The files with conversations, and their sizes."""
         if self._archive is None:
-            return [("", self._path.stat().st_size)]
+            yield "", self._path.stat().st_size
+            return
         sizes = self._archive.sizes
         named = [name for name in sizes if _last(name) == "conversations.json"]
         parts = [name for name in sizes if _last(name).startswith("conversations-") and name.endswith(".json")]
-        found = named or sorted(parts) or sorted(name for name in sizes if name.endswith(".json"))
+        every = [name for name in sizes if name.endswith(".json")]
+        found = named or sorted(parts) or sorted(every)
         if not found:
             raise problem("import_unknown", file=self._name)
-        return [(name, sizes[name]) for name in found]
+        yield from ((name, sizes[name]) for name in found)
+        if self._reader is OURS:  # each is a file by the title of its conversation, which may be such a name
+            yield from ((name, sizes[name]) for name in sorted({*every} - {*found}))
 
     @contextmanager
     def _opened(self, name: str) -> Generator[IO[bytes]]:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from core.errors import UnsupportedFormatError
+from core.export.together import zipped
 from core.importing.importing import Imported, bring_in
+from core.messages.message import Message
 from core.rag.claims.omission import LeftOut
 from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEvent, MoreSaid, RunEvent
 from core.runs.rows import rows_of
@@ -103,6 +105,17 @@ async def test_what_the_check_found_of_its_sentences_comes_along(tmp_path: Path)
         assert [one[2] for one in events[0].payload["claims"]] == ["unsupported"]  # as it was judged
         assert events[1].payload["left_out"] == [[1, 0, 27, "Damage by water is covered."]]
         assert events[2].payload["said"] == [[2, end, False]]
+
+
+@pytest.mark.parametrize("title", ["conversations", "conversations-2025"])
+async def test_all_of_a_zip_comes_in_whatever_the_conversations_are_called(tmp_path: Path, title: str) -> None:
+    async with home(tmp_path) as of:
+        other = await of.stores.conversations.create(title)
+        await of.stores.conversations.add_message(other.id, "user", [Message("user", "Hello")], None)
+        file = tmp_path / "talks.zip"
+        file.write_bytes(b"".join([piece async for piece in zipped(of.exporting, [of.id, other.id], "json")]))
+        made = await bring_in(file, of.of(OTHER))
+        assert (len(made.conversations), made.left_out) == (2, {"files": 1})
 
 
 def _circle(told: dict[str, Any]) -> None:
