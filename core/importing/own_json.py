@@ -56,8 +56,8 @@ def read(one: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]
 
 
 def _read(export: ConversationExport, left_out: Counter[str], room: int) -> ArrivingConversation | None:
-    turns = [turn for turn in export.turns if turn.messages]
-    if not turns:
+    turns = export.turns
+    if not any(turn.messages for turn in turns):
         left_out["empty"] += 1
         return None
     if len({turn.id for turn in turns}) < len(turns) or not all(map(_is_right, turns)):
@@ -118,7 +118,7 @@ class _Turns(SharedTurns):
 
     def __init__(self, export: ConversationExport, room: int) -> None:
         self._names = {one.id: one.name[:_LONGEST_NAME] for one in export.files}
-        super().__init__((turn for turn in export.turns if turn.messages), self._called, note=_NOTE, room=room)
+        super().__init__(export.turns, self._called, note=_NOTE, room=room)
 
     def arriving(self) -> list[ArrivingTurn]:
         """Them as rows."""

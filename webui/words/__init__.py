@@ -107,7 +107,7 @@ class Words:
         if key == "document_not_what_it_says" and details.get("kind") and details.get("promised"):
             key = "document_is_another_kind"
         blanks = {name: str(value) for name, value in details.items()}
-        if key == "document_parts_unread" and details.get("files"):
+        if key == "document_parts_unread" and isinstance(files := details.get("files"), list | tuple) and files:
             key, blanks["files"], blanks["n"] = self._unread_parts(details)
         if f"error.{key}" not in self:
             key = "unexpected"

@@ -55,6 +55,21 @@ async def test_a_conversation_comes_in_with_its_versions_thoughts_calls_and_mark
         assert (passage["number"], passage["page"], passage["text"]) == (1, 4, "Damage by water is covered.")
 
 
+async def test_a_reply_that_failed_before_its_first_word_comes_in_with_what_was_said_after_it(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        last = (await of.stores.conversations.thread(of.id))[-1]
+        run, place = await of.stores.runs.create(
+            of.id, user=[Message("user", "And then?")], parent_id=last.id, model="M"
+        )
+        away = {"key": "k", "message": "It is away."}
+        await of.stores.runs.finish(run.id, "error", epoch=run.epoch, parts=[], error=away)
+        await of.stores.conversations.add_message(of.id, "user", [Message("user", "Once more.")], place.id)
+        (talk,) = (await brought(of, await exported(of))).conversations
+        asked, failed, again = (await of.of(OTHER).conversations.thread(talk))[-3:]
+        assert [one.parts[0].get_text_content() for one in (asked, again)] == ["And then?", "Once more."]
+        assert (failed.status, failed.parts) == ("error", ())
+
+
 async def test_what_is_here_already_is_left_out(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         told = await exported(of)

@@ -141,6 +141,14 @@ def test_a_blank_that_nobody_filled_does_no_harm() -> None:
     assert "…" in Words("en").error({"key": "upload_too_large", "details": None})
 
 
+@pytest.mark.parametrize("value", [5, True, "x", [], {}, None])
+def test_details_of_another_kind_than_parlour_writes_do_no_harm(value: object) -> None:
+    """A conversation that comes in may say of its errors whatever it likes."""
+    for key in (one.removeprefix("error.") for one in EN if one.startswith("error.")):
+        details = dict.fromkeys(("files", "more", "extra", "kind", "promised", "code", "reason", "name"), value)
+        assert Words("en").error({"key": key, "details": details})
+
+
 def test_braces_in_what_fills_a_blank_stay_text() -> None:
     assert "{evil}" in Words("en").error({"key": "document_broken", "details": {"name": "{evil}"}})
 
