@@ -97,17 +97,15 @@ def shelves_of(connection: Connection, conversation_id: str) -> list[str]:
     return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
 
 
-def shelves_of_folder(connection: Connection, conversation_id: str) -> list[str]:
-    """The libraries that a conversation is to use because its folder has them, also those that it may use no more."""
-    of_folder, without = _of_folder(connection, conversation_id)
-    return [one for one in of_folder if one not in without]
+def shelves_of_folder(connection: Connection, conversation_id: str, *, every: bool = False) -> list[str]:
+    """The libraries that a conversation is to use because its folder has them, also those that it may use no more.
 
-
-def _of_folder(connection: Connection, conversation_id: str) -> tuple[list[str], list[str]]:
-    """The libraries of a conversation's folder, and those of them that it leaves out."""
+    With `every`, those that it leaves out are among them.
+    """
     row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
     of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row or (None, None))
-    return _ids(of_folder.get("libraries")), _ids(own.get(_WITHOUT))
+    without = [] if every else _ids(own.get(_WITHOUT))
+    return [one for one in _ids(of_folder.get("libraries")) if one not in without]
 
 
 def _lent(connection: Connection, conversation_id: str) -> list[str]:
@@ -131,7 +129,7 @@ def leave_out(connection: Connection, conversation_id: str, library_id: str, *, 
     query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
     kept: dict[str, Any] = dict(connection.execute(query).scalar() or {})
     without = [one for one in _ids(kept.pop(_WITHOUT, None)) if one != library_id]
-    if on and library_id in _of_folder(connection, conversation_id)[0]:
+    if on and library_id in shelves_of_folder(connection, conversation_id, every=True):
         without.append(library_id)
     values = {**kept, _WITHOUT: without} if without else kept
     connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
