@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from dataclasses import asdict
@@ -389,7 +390,8 @@ async def _answer_to(run: Run, request: RunRequest) -> dict[str, Any]:
     try:
         return await _done(run, request)
     except BadArgumentsError as error:
-        return {"error": error.words_key, "said": str(error), "details": error.details}
+        details = json.loads(json.dumps(error.details, default=str))  # a tool of a program may say anything
+        return {"error": BadArgumentsError.key, "said": str(error), "details": details}
     except (ConflictError, NotFoundError) as error:
         return {"error": "gone" if isinstance(error, NotFoundError) else error.words_key}
 

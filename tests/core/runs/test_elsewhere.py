@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -163,6 +164,25 @@ async def test_arguments_that_do_not_fit_are_told_to_another_process_and_the_cal
             with pytest.raises(BadArgumentsError, match="'text' must be text, not 5") as refused:
                 await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": 5}))
             assert refused.value.details == {"field": "text", "kind": "string"}
+        await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
+        assert await run.wait() == "complete"
+    assert note.written == ["ho"]
+
+
+async def test_what_no_json_holds_of_arguments_that_do_not_fit_is_told_as_text(
+    talk: Any, there: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verify(_: Note, arguments: dict[str, Any]) -> None:
+        if arguments["text"] == "hu":
+            raise BadArgumentsError("It is none.", key="no_note", field="text", found=Path("ha"))
+
+    monkeypatch.setattr(Note, "verify", verify)
+    run, note = await asking(talk)
+    call_id, decide = await question(there, talk.id), there.of("alice").decide
+    with anyio.fail_after(10):
+        with pytest.raises(BadArgumentsError, match="It is none") as refused:
+            await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "hu"}))
+        assert refused.value.details == {"field": "text", "found": "ha"}
         await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
         assert await run.wait() == "complete"
     assert note.written == ["ho"]
