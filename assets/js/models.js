@@ -1,5 +1,6 @@
 // Which model answers: a dialog that speaks with the server by requests of its own, so that a key stands nowhere else.
 import { ask } from './bus.js';
+import { question } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { lend } from './lending.js';
@@ -246,8 +247,13 @@ class Dialog {
     this.tell('ok', answer.said);
   }
 
-  async forget() {
+  forget() {
     if (this.busy) return;
+    const text = make('p', { textContent: say('service_remove_ask', { name: this.chosen.label }) });
+    question('', text, say('models_remove'), () => this.removed(), { kind: 'p-danger', name: say('models_remove') });
+  }
+
+  async removed() {
     const answer = await this.run('remove', this.draft);
     if (!answer) return;
     this.take(answer);

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.axe import findings_everywhere
 from tests.webui.screen.stage import SERVICES, Stage, service
@@ -115,6 +115,29 @@ def test_edit_and_add_open_the_dialog_and_the_rows_are_drawn_anew_after_it(show:
     expect(dialog.get_by_label("Service", exact=True)).to_have_value("dashscope")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Add a service")).to_be_focused()
+
+
+def test_the_form_removes_a_service_only_after_a_question(show: Show, stage: Stage) -> None:
+    page = opened(show, stage)
+
+    def kept(route: Route) -> None:
+        menu = route.fetch().json()
+        for one in menu["services"]:
+            one["kept"] = True
+        route.fulfill(json=menu)
+
+    page.route("**/models/menu", kept)
+    menu_of(page, "OpenAI").get_by_role("menuitem", name="Edit…").click()
+    form = page.get_by_role("dialog", name="Model settings")
+    form.get_by_role("button", name="Remove", exact=True).click()
+    asked = page.get_by_role("dialog", name="Remove", exact=True)
+    expect(asked).to_contain_text("Remove OpenAI? Its address and its key are deleted.")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(form.get_by_role("button", name="Remove", exact=True)).to_be_focused()
+    assert not any(one["do"] == "remove" for one in stage.asked)
+    form.get_by_role("button", name="Remove", exact=True).click()
+    asked.get_by_role("button", name="Remove").click()
+    assert heard(stage, "remove")["service"] == "openai"
 
 
 def test_the_form_says_where_questions_go_only_where_an_address_is_one(show: Show, stage: Stage) -> None:
