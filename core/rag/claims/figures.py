@@ -42,8 +42,9 @@ class Figure:
 
     @property
     def kind(self) -> FigureKind:
-        """A month, a weekday, a time of day or a year is (part of) a date."""
+        """A month, a weekday, a time of day or a year is (part of) a date; years have no comma in them."""
         is_year = self.unit == "" and self.number.is_integer() and _FIRST_YEAR <= self.number < _LAST_YEAR
+        is_year = is_year and not _GROUPED.match(self.words)
         return "date" if self.unit in OF_DATES or is_year else "amount"
 
     def equals(self, other: Figure) -> bool:
@@ -61,6 +62,7 @@ class Figure:
 
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_GROUPED = re.compile(r"\d,\d{3}\b")
 _MILLION = 1e6
 ROMAN: Final = "roman"
 OF_DATES = frozenset({"month", "weekday", "clock", "decade", "century"})

@@ -148,11 +148,13 @@ class Alike(NamedTuple):
         said: The most alike first.
         around: These, and those before and after them.
         share: Of the other one's words, by their weight, that are in the first.
+        beside: The same of its words that turn nothing round, as a fall does a rise.
     """
 
     said: list[Said]
     around: list[Said]
     share: float
+    beside: float
 
 
 class Rules:
@@ -359,6 +361,7 @@ class Rules:
         if claim.text in self._compared:
             return self._compared[claim.text]
         total, shares = 0.0, dict[int, float]()
+        aside, asides = 0.0, dict[int, float]()  # what turns the sentence round, where it has figures as well
         counts = any(one.kind == "amount" and one.unit != ROMAN for one in claim.figures)
         for word in claim.words:
             if turns(word) and not counts:  # it is what is compared
@@ -368,6 +371,10 @@ class Rules:
             total += weight
             for at in holding:
                 shares[at] = shares.get(at, 0.0) + weight
+            if turns(word):
+                aside += weight
+                for at in holding:
+                    asides[at] = asides.get(at, 0.0) + weight
         best = max(shares.values(), default=0.0)
         near = [at for at, share in shares.items() if share >= max(best - _TIED * total, _ALIKE * total)]
         near.sort(key=lambda at: (-shares[at], at))
@@ -376,6 +383,7 @@ class Rules:
             [self._said[at] for at in near[:_MOST_TIED]],
             [self._said[at] for at in around if 0 <= at < len(self._said)],
             best / total if total else 0.0,
+            (shares[near[0]] - asides.get(near[0], 0.0)) / (total - aside) if near and total > aside else 0.0,
         )
         return found
 
@@ -386,8 +394,11 @@ class Rules:
             others = _other_figure(claim, near, alike.around)
             others = [one for one in others if not self._is_of_date(one, claim, near)]
             found = others or _condition(claim, near) or _role(claim, near)
-            if not found and alike.share >= (_SAME_HAN if claim.is_wide else _SAME):
+            same = _SAME_HAN if claim.is_wide else _SAME
+            if not found and alike.share >= same:
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
+            if not found and alike.beside >= same:
+                found = _opposite(claim, near)
             if not found:
                 return []
         return found
@@ -518,8 +529,13 @@ def _wording(claim: Said, near: Said) -> list[Reason]:
     mine, theirs = claim.plain, near.plain
     if compared(mine, theirs) is False and (found := _denial(claim, near)):
         return found
-    if both := opposites_in(mine, theirs):
-        return [Reason("opposite", *both, near.number)]
+    if found := _opposite(claim, near):
+        return found
     if both := extents(mine, theirs):
         return [Reason("extent", *both, near.number)]
     return []
+
+
+def _opposite(claim: Said, near: Said) -> list[Reason]:
+    both = opposites_in(claim.plain, near.plain)
+    return [Reason("opposite", *both, near.number)] if both else []

@@ -93,6 +93,28 @@ def test_a_reason_has_the_words_and_what_the_passage_says_in_their_place() -> No
     assert absent == Reason("name", "Clara Novak")
 
 
+@pytest.mark.parametrize(
+    ("sentence", "text", "words"),
+    [
+        ("Sales rose by 5%.", "Sales fell by 5%.", ("rose", "fell")),
+        ("Sales rose by 5% in 2020.", "Sales fell by 5% in 2020.", ("rose", "fell")),
+        ("Rent decreased 30 euros.", "Rent increased 30 euros.", ("decreased", "increased")),
+        ("Wait at least 5 days.", "Wait at most 5 days.", ("least", "most")),
+    ],
+)
+def test_an_opposite_in_a_short_sentence_with_a_figure_speaks_against_it(
+    sentence: str, text: str, words: tuple[str, str]
+) -> None:
+    assert Rules([Passage(text, 1.0, "", "")]).reasons(sentence) == (Reason("opposite", *words, 1),)
+    assert Rules([Passage(sentence, 1.0, "", "")]).reasons(f"Indeed, {sentence[0].lower()}{sentence[1:]}") == ()
+
+
+def test_a_number_with_a_comma_is_no_year_and_may_be_rounded() -> None:
+    rules = Rules([Passage("Exactly 1,040 people came to the fair.", 1.0, "", "")])
+    assert rules.reasons("About 1,000 people came to the fair.") == ()
+    assert rules.reasons("About 1,900 people came to the fair.") == (Reason("amount", "1,900", "1,040", 1),)
+
+
 def test_an_abbreviation_that_the_sentence_spells_out_itself_needs_no_passage() -> None:
     rules = Rules([Passage("It hangs in the National Air and Space Museum, as everybody sees.", 1.0, "", "")])
     assert rules.reasons("It hangs in the National Air and Space Museum (NASM).") == ()
