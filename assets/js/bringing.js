@@ -56,6 +56,7 @@ function send(file) {
     if (!done) return tell(failed ?? say('import_failed'));
     ask({ do: 'look' });  // they are in the list
     tellOthers();
+    dispatchEvent(new CustomEvent('p-brought'));
     tell(done, { more: left, act: open ? () => openConversation(open) : null });
   });
   for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => tell(say(stopped ? 'import_stopped' : 'import_failed')));

@@ -1,9 +1,10 @@
 // What is done with conversations of the list, and the line that takes it back.
-import { ask, put } from './bus.js';
+import { allSent, ask, put } from './bus.js';
 import { keepFocus } from './focus.js';
 import { folderOf } from './list.js';
 import { openConversation } from './places.js';
 import { status } from './state.js';
+import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
 const STAYS = 10_000;  // milliseconds in which an act can be taken back
@@ -12,6 +13,12 @@ let line = null;
 let over = 0;
 
 const foot = () => document.querySelector('#history .p-side-foot');
+
+// Asks for something that the lists of other tabs show too, and maybe the conversation that one of them shows.
+function wish(message) {
+  ask(message);
+  allSent().then(tellOthers);
+}
 
 function away() {
   clearTimeout(over);
@@ -22,7 +29,7 @@ function away() {
 // Says what was done, with the way back: acts, or functions that do more. It is there before it speaks, or no screen reader would hear it.
 export function tell(text, back, home = '#history nav a[tabindex="0"]') {
   const undo = Object.assign(document.createElement('button'), { type: 'button', textContent: say('undo') });
-  undo.addEventListener('click', () => { away(); for (const one of back) typeof one === 'function' ? one() : ask(one); keepFocus(home); });
+  undo.addEventListener('click', () => { away(); for (const one of back) typeof one === 'function' ? one() : wish(one); keepFocus(home); });
   line.replaceChildren(Object.assign(document.createElement('span'), { textContent: text }), undo);
   line.style.bottom = `${innerHeight - (foot()?.getBoundingClientRect().top ?? innerHeight) + 8}px`;
   line.classList.add('p-there');
@@ -45,20 +52,20 @@ function withDraft(ids) {
 
 export function deleteOne(id, title) {
   const back = [{ do: 'keep', ids: [id] }, ...withDraft([id])];
-  ask({ do: 'delete', id });
+  wish({ do: 'delete', id });
   tell(say('deleted', { title }), back);
 }
 
-export function pin(id, on) { ask({ do: 'pin', ids: [id], on }); }
+export function pin(id, on) { wish({ do: 'pin', ids: [id], on }); }
 
 export function archive(id, title, on = true) {
-  ask({ do: 'archive', ids: [id], on });
+  wish({ do: 'archive', ids: [id], on });
   tell(say(on ? 'archived' : 'unarchived', { title }), [{ do: 'archive', ids: [id], on: !on }]);
 }
 
 export function move(id, title, folder) {
   const before = folderOf(id);
-  ask({ do: 'move', ids: [id], folder });
+  wish({ do: 'move', ids: [id], folder });
   tell(say('moved', { title }), [{ do: 'move', ids: [id], folder: before }]);
 }
 
@@ -67,7 +74,7 @@ export function move(id, title, folder) {
 const many = (key, ids) => (ids.length === 1 ? say(`${key}_one`) : say(key, { n: ids.length }));
 
 export function archiveAll(ids, on) {
-  ask({ do: 'archive', ids, on });
+  wish({ do: 'archive', ids, on });
   tell(many(on ? 'all_archived' : 'all_unarchived', ids), [{ do: 'archive', ids, on: !on }]);
 }
 
@@ -78,13 +85,13 @@ export function moveAll(ids, folder, { name = '', from = folderOf } = {}) {
     if (before.has(from(id))) before.get(from(id)).push(id);
     else before.set(from(id), [id]);
   }
-  ask({ do: 'move', ids, folder, ...name && { name } });
+  wish({ do: 'move', ids, folder, ...name && { name } });
   tell(many('all_moved', ids), [...before].map(([from, moved]) => ({ do: 'move', ids: moved, folder: from })));
 }
 
 export function deleteAll(ids) {
   const back = [{ do: 'keep', ids }, ...withDraft(ids)];
-  ask({ do: 'delete_all', ids });
+  wish({ do: 'delete_all', ids });
   tell(many('all_deleted', ids), back);
 }
 

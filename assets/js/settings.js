@@ -279,7 +279,8 @@ function follow() {
 }
 
 export function start() {
-  onPlace(() => { const there = page; follow(); if (there && page && section()) show(section()); });
+  onPlace(() => { const there = page; follow(); if (there && page && section()) { tell(''); show(section()); } });
+  addEventListener('p-brought', () => { if (page && section()) draw(); });  // how much there is, and would be deleted
   onChange(follow);
   follow();
 }

@@ -38,7 +38,7 @@ class Archive:
         name: What the reader calls it.
 
     Raises:
-        UnsupportedFormatError: key `import_damaged`, `import_unsafe` or `import_too_large`.
+        UnsupportedFormatError: key `import_damaged_itself`, `import_damaged`, `import_unsafe` or `import_too_large`.
     """
 
     def __init__(self, path: Path, name: str) -> None:

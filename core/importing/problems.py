@@ -18,6 +18,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "import_stopped": ("{file} was called off.", "Nothing of it was taken in."),
     "import_damaged": ("{file} is damaged or was changed at {where}.", "Export it again; nothing was taken in."),
+    "import_damaged_itself": ("{file} is damaged or was changed.", "Export it again; nothing was taken in."),
     "import_unsafe": (
         "{file} names a place that no export has: {where}.",
         "Do not use it; nothing was taken in.",
@@ -25,6 +26,10 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "import_newer": ("{file} was made by a newer Parlour.", "Update Parlour, then bring it in; nothing was taken in."),
     "import_too_large": (
         "{file} holds more than is taken in at once: {where}.",
+        "Export less at a time; nothing was taken in.",
+    ),
+    "import_too_large_itself": (
+        "{file} holds more than is taken in at once.",
         "Export less at a time; nothing was taken in.",
     ),
     "import_too_many_files": (
@@ -42,6 +47,8 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def problem(key: str, **blanks: Any) -> UnsupportedFormatError:
-    """The error that says it."""
+    """The error that says it; where the file itself is the place, its name is said once."""
+    if blanks.get("where", "") == blanks.get("file") and f"{key}_itself" in SENTENCES:
+        key = f"{key}_itself"
     text, hint = SENTENCES[key]
     return UnsupportedFormatError(text.format(**blanks), hint=hint.format(**blanks), key=key, **blanks)

@@ -57,7 +57,7 @@ class LentModels:
         """One of them, also where it is not lent to the owner any more. Raises StorageError."""
         lent = await self._lent.model(name.service)
         if lent is None:
-            return Found("?", None, _gone)
+            return Found(name.model or "?", None, _gone)
         kept = lent.service
         label = f"{kept.model or kind_of(kept.service)} · {lent.lender}"
         return Found(label, (kept.updated_at, kept.model), lambda: self._choice(name, lent))

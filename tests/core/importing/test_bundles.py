@@ -278,7 +278,7 @@ BAD_FILES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "a place that no bundle has": ("import_unsafe", lambda made: changed(made, added={"run.exe": b""})),
     "a link": ("import_unsafe", _link),
     "a bomb": ("import_too_large", lambda made: changed(made, added={"conversation-1.html": bytes(80 << 20)})),
-    "half of it": ("import_damaged", lambda made: made[: len(made) // 2]),
+    "half of it": ("import_damaged_itself", lambda made: made[: len(made) // 2]),
     "no manifest that can be read": ("import_damaged", lambda made: changed(made, manifest=dict.clear)),
 }
 
@@ -313,7 +313,7 @@ async def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -
     made = sink.getvalue().replace("é".encode(), b"\xff\xff")
     async with home(tmp_path) as of:
         await of.delete()
-        assert (await refused(of, tmp_path, made)).words_key == "import_damaged"
+        assert (await refused(of, tmp_path, made)).words_key == "import_damaged_itself"
 
 
 async def test_a_title_of_ten_thousand_letters_is_cut(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ async def test_twenty_thousand_rows_come_in_and_an_end_that_is_missing_takes_all
         before = of.rows()
         with pytest.raises(UnsupportedFormatError) as raised:
             await brought(of, tmp_path, some[:-2])
-        assert raised.value.words_key == "import_damaged"
+        assert raised.value.words_key == "import_damaged_itself"
         assert of.rows() == before
         shares: list[float] = []
         (tmp_path / "all.json").write_bytes(made)

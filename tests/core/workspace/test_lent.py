@@ -255,6 +255,8 @@ async def test_a_model_that_is_lent_is_asked_by_the_key_of_the_house_which_nobod
         assert "Mara" in loader.label, "also when it is there"
     await group.engine.stores.of(group.mara).lending.take_back(group.id, "model", "compatible")
     assert await group.asked(group.jan, talk, "Hello!") == "model_taken_back"
+    async with group.engine.workspaces.open(group.jan) as jan:
+        assert (await jan.models.loader(name)).label == "big-one", "the page goes on naming what is gone"
     async with group.engine.workspaces.open(group.eve) as eve:
         with pytest.raises(ParlourError):
             await eve.models.named(name)

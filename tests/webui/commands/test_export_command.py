@@ -62,7 +62,7 @@ def test_a_bundle_of_all_comes_into_another_folder(tmp_path: Path, capsys: pytes
     assert "Where to?" in capsys.readouterr().out
     bundle.write_bytes(bundle.read_bytes()[:-40])
     assert main(["import", str(bundle), "--home", str(there), "--lang", "en"]) == 1
-    assert capsys.readouterr().err.startswith(f"parlour: {bundle} is damaged or was changed at {bundle}.")
+    assert capsys.readouterr().err.startswith(f"parlour: {bundle} is damaged or was changed. Export it again")
 
 
 def test_what_cannot_be_taken_in_makes_no_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

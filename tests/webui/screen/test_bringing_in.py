@@ -61,6 +61,16 @@ def test_what_came_in_is_looked_at_here_and_in_other_tabs(
         assert page.evaluate("window.told") == []
 
 
+def test_the_settings_count_what_came_in(show: Show, tmp_path: Path) -> None:
+    page = show(path="/settings/privacy")
+    page.route("**/conversations/import", lambda route: route.fulfill(body=json.dumps(CAME)))
+    (tmp_path / "export.json").write_text("[]")
+    with page.expect_file_chooser() as chooser:
+        page.locator("#p-settings").get_by_role("button", name="Choose a file…").click()
+    with page.expect_request("**/preferences/page"):
+        chooser.value.set_files(tmp_path / "export.json")
+
+
 def test_on_a_phone_the_notice_is_as_wide_as_the_page_and_its_text_as_wide_as_the_notice(
     show: Show, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.axe import findings_everywhere
+from tests.e2e.chat_steps import until
 from tests.webui.screen.stage import Stage
 from webui.words import Words
 
@@ -71,6 +72,22 @@ def test_several_are_deleted_without_a_question_and_kept_after_all(show: Show, s
     expect(page.locator(".p-undo.p-there:not(.p-bringing)")).to_contain_text("1 deleted")
     page.locator(".p-undo.p-there:not(.p-bringing) button").click()
     asked(stage, do="keep", ids=["a"])
+
+
+def test_other_tabs_look_again_at_once_when_one_is_deleted_and_when_it_is_kept(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    page.evaluate("""() => {
+        window.told = 0;
+        new BroadcastChannel('parlour').onmessage = () => { window.told += 1; };
+    }""")
+    row(page, "a").focus()
+    page.keyboard.press("Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    asked(stage, do="delete", id="a")
+    until(lambda: page.evaluate("window.told") == 1)
+    page.locator(".p-undo.p-there:not(.p-bringing) button").click()
+    asked(stage, do="keep", ids=["a"])
+    until(lambda: page.evaluate("window.told") == 2)
 
 
 def test_several_are_exported_as_one_archive(show: Show) -> None:

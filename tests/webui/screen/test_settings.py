@@ -93,6 +93,8 @@ def test_an_address_of_no_part_opens_the_first_one_and_says_so(show: Show, stage
     )
     expect(page.get_by_role("heading", name="General")).to_be_in_viewport()
     assert page.url == f"{stage.url}/settings/general"
+    page.locator("#p-settings nav a[data-section=tools]").click()
+    expect(page.locator("#p-settings .p-told")).to_be_empty()
 
 
 def test_theme_and_size_hold_at_once_and_after_a_reload_and_the_switches_tell_the_server(

@@ -115,7 +115,7 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
         }
         assert len(await stores.conversations.thread(fresh)) == 1
         refused = (await brought(made[:-40], **{"x-parlour": "1"})).text.splitlines()
-        assert "a.zip is damaged or was changed at a.zip" in json.loads(refused[-1])["failed"]
+        assert "a.zip is damaged or was changed. Export" in json.loads(refused[-1])["failed"]
         assert len(await stores.conversations.list()) == 1
 
 
