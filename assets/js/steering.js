@@ -138,7 +138,13 @@ export function forgetPersona(button) {
   keepFocus('#page .p-persona');
 }
 
-export function forgetPrompt(button) { ask({ do: 'prompt-delete', id: button.dataset.id }); keepFocus('#page .p-prompts summary'); }
+// Taken back, it is there again as it was kept, whatever was typed over it.
+export function forgetPrompt(button) {
+  const [name, text] = ['input', 'textarea'].map((one) => button.form.querySelector(one).defaultValue);
+  ask({ do: 'prompt-delete', id: button.dataset.id });
+  tell(say('prompt_deleted', { name }), [{ do: 'prompt-save', id: '', name, text }], '#page .p-prompts summary');
+  keepFocus('#page .p-prompts summary');
+}
 
 // An agent's file becomes a persona.
 async function take(field) {

@@ -510,6 +510,20 @@ def test_prompts_are_changed_added_and_deleted_in_the_panel(show: Show, stage: S
     heard(stage, do="prompt-save", id="", name="tone", text="Kinder, please.")
 
 
+def test_a_prompt_that_was_deleted_can_be_had_back_as_it_was_kept(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    panel = opened(page)
+    panel.get_by_text("/weather").click()
+    form = panel.locator("form[data-id=q1]")
+    form.locator("textarea").fill("Something else")
+    form.get_by_role("button", name="Delete").click()
+    heard(stage, do="prompt-delete", id="q1")
+    notice = page.locator(".p-undo.p-there:not(.p-bringing)")
+    expect(notice).to_contain_text("Deleted the prompt /weather")
+    notice.get_by_role("button", name="Undo").click()
+    heard(stage, do="prompt-save", id="", name="weather", text="How is it in {{city}}?")
+
+
 def test_an_agents_file_is_taken_in_as_a_persona(show: Show, stage: Stage) -> None:
     panel = opened(show("steered"))
     file: Any = {"name": "poet.yaml", "mimeType": "text/yaml", "buffer": b"name: Poet"}
