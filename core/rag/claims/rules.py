@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
@@ -393,7 +393,7 @@ class Rules:
         for near in alike.said:
             others = _other_figure(claim, near, alike.around)
             others = [one for one in others if not self._is_of_date(one, claim, near)]
-            found = others or _condition(claim, near) or _role(claim, near)
+            found = others or _other_sign(claim, near) or _condition(claim, near) or _role(claim, near)
             same = _SAME_HAN if claim.is_wide else _SAME
             if not found and alike.share >= same:
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
@@ -423,6 +423,29 @@ def _other_figure(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
         if rival is not None:
             found.append(Reason(one.kind, one.words, rival.words, near.number))
     return found
+
+
+def _other_sign(claim: Said, near: Said) -> list[Reason]:
+    """A figure below zero where this sentence of theirs has the same one, between the same words, above it."""
+    there = {(_around_signed(near.plain, one), one.number): one for one in near.figures}
+    for one in claim.figures:
+        other = there.get((_around_signed(claim.plain, one), one.number))
+        mine, theirs = _sign(claim.plain, one), _sign(near.plain, other) if other is not None else ""
+        if other is not None and mine != theirs:
+            return [Reason("amount", mine + one.words, theirs + other.words, near.number)]
+    return []
+
+
+def _sign(text: str, one: Figure) -> str:
+    """The minus that stands at a figure after a word; a hyphen between two words or figures is none."""
+    found = _MINUS.search(text[max(0, one.start - 24) : one.start])
+    return found[1] if found else ""
+
+
+def _around_signed(text: str, one: Figure) -> tuple[str, str]:
+    signed = replace(one, start=one.start - len(_sign(text, one)))
+    before, _ = _between(text, signed)
+    return before, _between(text, one)[1]
 
 
 def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
@@ -464,6 +487,7 @@ def _is_same_kind(one: Figure, other: Figure) -> bool:
     )
 
 
+_MINUS = re.compile(r"[^\W\d_]\s([-\u2212])\Z")
 _BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
 _AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")
 

@@ -109,6 +109,25 @@ def test_an_opposite_in_a_short_sentence_with_a_figure_speaks_against_it(
     assert Rules([Passage(sentence, 1.0, "", "")]).reasons(f"Indeed, {sentence[0].lower()}{sentence[1:]}") == ()
 
 
+@pytest.mark.parametrize(
+    ("sentence", "text", "words"),
+    [
+        ("The cold room is kept at -5 degrees.", "The cold room is kept at 5 degrees.", ("-5", "5")),
+        ("It was 5 °C in January.", "It was −5 °C in January.", ("5", "−5")),
+    ],
+)
+def test_a_figure_below_zero_is_another_one(sentence: str, text: str, words: tuple[str, str]) -> None:
+    assert Rules([Passage(text, 1.0, "", "")]).reasons(sentence) == (Reason("amount", *words, 1),)
+    assert Rules([Passage(f"Mind that {text[0].lower()}{text[1:]}", 1.0, "", "")]).reasons(text) == ()
+
+
+def test_a_hyphen_is_no_minus() -> None:
+    rules = Rules([Passage("The list has 5 items. The B-2 flies at noon. Rooms 3-5 are closed.", 1.0, "", "")])
+    assert rules.reasons("- The list has 5 items, all in all.") == ()
+    assert rules.reasons("The B-2 flies at noon, they say.") == ()
+    assert rules.reasons("Rooms 3-5 are closed now.") == ()
+
+
 def test_a_number_with_a_comma_is_no_year_and_may_be_rounded() -> None:
     rules = Rules([Passage("Exactly 1,040 people came to the fair.", 1.0, "", "")])
     assert rules.reasons("About 1,000 people came to the fair.") == ()
