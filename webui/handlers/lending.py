@@ -146,11 +146,18 @@ class LendingRoutes:
         said = (
             words("lending.has", groups=words("lang.comma").join(one.group for one in loans.values())) if loans else ""
         )
+        note = (
+            "lending.note_model"
+            if known == "model"
+            else "lending.note_keys"
+            if known in _KEYS
+            else "lending.note_yours"
+        )
         return {
             "groups": groups,
             "ways": [{"value": way, "label": labels[way]} for way in ways],
             "said": said or words("lending.has_nobody"),
-            "note": words("lending.note_keys" if known in _KEYS else "lending.note_yours"),
+            "note": words(note),
         }
 
     async def _told(self, request: Request, work: Callable[[Lending, Words], Awaitable[dict[str, Any]]]) -> Response:

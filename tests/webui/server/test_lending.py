@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from core.models.own_models import Draft
 from core.storage.database import Database
 from tests.core.stores import stores_over
 from tests.webui.server.people_app import House, house
@@ -73,6 +74,14 @@ async def test_the_dialog_of_a_thing_says_who_has_it_and_changes_that(shared: Sh
     assert chinese.json()["said"] == "已与 Research 共享。"
     told = await shared.change(shared.mara, "server", shared.server, "none")
     assert told["said"] == "Shared with nobody."
+
+
+async def test_of_a_model_it_is_said_that_it_is_asked_and_nothing_of_acting(shared: Shared) -> None:
+    async with shared.here.engine.workspaces.open(await shared.here.id_of(shared.mara)) as mara:
+        await mara.models.save(Draft("compatible", "http://127.0.0.1:9/v1", "big-one", "sk-house-1234"), use=False)
+    told = (await shared.mara.get("/lending/of", params={"kind": "model", "thing": "compatible"})).json()
+    assert "ask this model with your key, which they do not see" in told["note"]
+    assert "acts for them" not in told["note"]
 
 
 async def test_a_way_that_there_is_none_of_changes_nothing(shared: Shared) -> None:
