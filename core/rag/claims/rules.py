@@ -393,7 +393,8 @@ class Rules:
         for near in alike.said:
             others = _other_figure(claim, near, alike.around)
             others = [one for one in others if not self._is_of_date(one, claim, near)]
-            found = others or _other_sign(claim, near) or _condition(claim, near) or _role(claim, near)
+            found = others or _other_sign(claim, near) or _exchanged(claim, near) or _one_other_name(claim, near)
+            found = found or _condition(claim, near) or _role(claim, near)
             same = _SAME_HAN if claim.is_wide else _SAME
             if not found and alike.share >= same:
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
@@ -448,6 +449,37 @@ def _around_signed(text: str, one: Figure) -> tuple[str, str]:
     return before, _between(text, one)[1]
 
 
+def _exchanged(claim: Said, near: Said) -> list[Reason]:
+    """The same figures in other places, where all else is word for word the same."""
+    (mine, between), (theirs, _) = _without(claim.plain, claim.figures), _without(near.plain, near.figures)
+    if mine != theirs or not all(re.search(r"\w", _AND.sub("", one)) for one in between[1:-1]):
+        return []
+    moved = [(one, other) for one, other in zip(claim.figures, near.figures, strict=True) if not one.equals(other)]
+    if len(moved) < 2 or not all(any(one.equals(other) for _, other in moved) for one, _ in moved):
+        return []
+    return [Reason(one.kind, one.words, other.words, near.number) for one, other in moved[:1]]
+
+
+def _one_other_name(claim: Said, near: Said) -> list[Reason]:
+    """A name within a sentence that is, but for this name, word for word one of theirs."""
+    there = {_without(near.plain, [one])[0]: one for one in near.names if not one.begins}
+    for name in claim.names:
+        other = there.get(_without(claim.plain, [name])[0])
+        if other is not None and not name.begins and not near.known.has(name):
+            return [Reason("name", name.words, other.words, near.number)]
+    return []
+
+
+def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[str]]:
+    """A text with a mark in the place of each of some of its words, and what stands before, between and after them."""
+    at, between = 0, list[str]()
+    for one in left_out:
+        between.append(text[at : one.start])
+        at = one.start + len(one.words)
+    between.append(text[at:])
+    return "\0".join(between).casefold().strip(" .。"), between
+
+
 def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     """A name that the passages have elsewhere, where this sentence of theirs has another one."""
     beside = KnownNames(one.plain for one in around)
@@ -487,6 +519,7 @@ def _is_same_kind(one: Figure, other: Figure) -> bool:
     )
 
 
+_AND = re.compile(r"\b(?:and|or|to|und|oder|et|ou|y|o|e)\b|[和与或及到至]", re.IGNORECASE)
 _MINUS = re.compile(r"[^\W\d_]\s([-\u2212])\Z")
 _BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
 _AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")

@@ -133,8 +133,8 @@ _OPPOSITES: Final = tuple(
         "import imports imported / export exports exported",
         "borrow borrowed borrows / lend lends lent",
         "employer employers / employee employees",
-        "landlord / tenant",
-        "seller / buyer",
+        "landlord landlords / tenant tenants",
+        "seller sellers / buyer buyers",
         "day daytime / night",
         "arrived arrives arrive / departed departs left leave leaves",
         "alive / dead",
@@ -178,8 +178,10 @@ _HAN_ALL = ("全部", "所有", "一切", "总是", "从不", "完全", "每一"
 _HAN_SOME = ("部分", "一些", "有些", "多数", "有时", "通常", "往往", "少数", "一般")
 
 
-_TURNING = frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word)) | listed(
-    "unless without except even provid 除非 如果 即使 无需 只有 未经"
+_TURNING = (
+    frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word))
+    | frozenset(word for pair in _HAN_OPPOSITES for side in pair for word in side if len(word) == 2)
+    | listed("unless without except even provid 除非 如果 即使 无需 只有 未经")
 )
 
 
@@ -242,8 +244,8 @@ def _in(words: tuple[str, ...], text: str) -> str:
 
 _SIDE = 8  # words, or characters of Chinese, on each side of what is done
 _VERBS = listed(
-    "bought beat sold won led taught sued gave sent paid wrote hired met told shot found built made took lent owes owed"
-    " knew saw held became drew ran left chose fought struck caught overtook replaced"
+    "bought beat bit sold won led taught sued gave sent paid wrote hired met told shot found built made took lent owes"
+    " owed knew saw held became drew ran left chose fought struck caught overtook replaced"
 )
 _NO_ACT = listed("is was has its this as does across less always various towards series news based used")
 _BEFORE_NOUN = listed("the a an of its his her their our your my to these those")

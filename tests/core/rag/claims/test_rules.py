@@ -249,3 +249,40 @@ def test_an_article_of_another_language_and_the_word_behind_it_are_no_name(sente
 @pytest.mark.parametrize("sentence", ["El Salvador is the smallest of them.", "We went there by La Paz."])
 def test_a_name_with_an_article_stays_one_in_english_and_within_a_sentence(sentence: str) -> None:
     assert [one.words for one in names_of(sentence)] in (["El Salvador"], ["La Paz"])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "reason"),
+    [
+        ("Anna has 50 and Ben has 30.", "Anna has 30 and Ben has 50.", ("amount", "50", "30")),
+        ("安娜有50元，本有30元。", "安娜有30元，本有50元。", ("amount", "50元", "30元")),
+        (
+            "The head office is in Munich.",
+            "The head office is in Berlin. Munich has a shop.",
+            ("name", "Munich", "Berlin"),
+        ),
+        ("The man bit the dog.", "The dog bit the man.", ("role", "man bit dog", "dog bit man")),
+        ("By law tenants pay for repairs.", "By law landlords pay for repairs.", ("opposite", "tenants", "landlords")),
+        ("公司销售额增长。", "公司销售额下降。", ("opposite", "增长", "下降")),
+    ],
+)
+def test_what_is_exchanged_in_a_short_sentence_speaks_against_it(
+    sentence: str, text: str, reason: tuple[str, str, str]
+) -> None:
+    assert [(one.kind, one.words, one.rival) for one in Rules([Passage(text, 1.0, "", "")]).reasons(sentence)] == [
+        reason
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("Rooms 50 and 30 are open today.", "Rooms 30 and 50 are open today."),
+        ("Ben has 50 and Anna has 30.", "Anna has 30 and Ben has 50."),
+        ("Anna works in Munich.", "Anna works in Berlin. Anna works in Berlin and Munich."),
+        ("The office in Munich is open.", "The office in Berlin is open, and the office in Munich is open."),
+        ("订单为50和30元。", "订单为30和50元。"),
+    ],
+)
+def test_what_is_told_in_another_order_or_of_several_is_borne_out(sentence: str, text: str) -> None:
+    assert Rules([Passage(text, 1.0, "", "")]).reasons(sentence) == ()
