@@ -1,7 +1,7 @@
 // The composer: names for its buttons, and the draft that a page begins with.
 import { attached, draw, filesCameBack, forget, refuse, start as startAttaching, stillArriving, takeBack } from './attaching.js';
 import { put } from './bus.js';
-import { firstDraft, noteSent, start as startDrafts } from './drafts.js';
+import { bringBack, firstDraft, noteSent, start as startDrafts } from './drafts.js';
 import { onChange, status, touched } from './state.js';
 import { start as guardSending, sentTo, wasSent } from './sending.js';
 import { say } from './words.js';
@@ -39,13 +39,12 @@ function label() {
 
 function restore() {
   if (restored || !area() || !status()) return;
+  const draft = firstDraft(status().conversation);
+  if (!draft) return;
   restored = true;
-  const text = firstDraft(status().conversation);
-  const sent = wasSent(text);
-  if (!area().value && !sent) {
-    if (text) put(area(), text);
-    back = text;
-  }
+  const sent = wasSent(draft.kept);
+  bringBack(sent ? '' : draft.kept, draft.typed);
+  if (!sent && !draft.typed) back = draft.kept;
   filesCameBack(sent);
   begin();
   if (named && !status().conversation && !status().demo && !sentTo(named)) refuse(say('no_conversation'), { calm: true });
@@ -80,6 +79,6 @@ export function start() {
   for (const kind of ['beforeinput', 'input']) addEventListener(kind, measure, true);
   startAttaching();
   startDrafts();
-  guardSending(area, attached, stillArriving, () => { noteSent(); forget(); });
+  guardSending(area, attached, stillArriving, () => { noteSent(area()?.value); forget(); });
   onChange(() => { label(); draw(); restore(); dropSent(); });
 }

@@ -6,7 +6,7 @@ import { ask, put } from './bus.js';
 import { move } from './pastes.js';
 import { isOnTheWay, onLeave } from './places.js';
 import { isLeaving, sentTo } from './sending.js';
-import { onChange, status } from './state.js';
+import { onChange, settle as lookAgain, status } from './state.js';
 import { session } from './storage.js';
 
 const DRAFT = 'p-draft:';
@@ -16,7 +16,11 @@ let place = null;    // the conversation whose draft is in sight, '' a new one; 
 let told = { of: '', until: 0 };
 let gone = '';      // the name of what was chosen for the new conversation that is none any more, which a frame may still show
 let begins = false;  // whether the new conversation was begun, and will have a name
+let leaving = null;  // { at }: whose draft was sent, until the composer is emptied of it
+let early = null;    // { at, before, text }: what is typed while no place is known, and the draft that the address has
+let composing = false;
 
+const named = () => new URLSearchParams(location.search).get('c') ?? '';
 const area = () => document.querySelector('#composer textarea');
 const read = (id) => session.get(DRAFT + id) ?? '';
 
@@ -64,27 +68,80 @@ function keepChosen() {
   ask({ do: 'chosen', chosen: kept });
 }
 
-// A page that is left before its draft came back must not take it away.
-export function keepDraft() { if (place !== null) write(place, area()?.value ?? ''); }
+const joined = (before, text) => [before, text].filter(Boolean).join('\n');
+
+// What is typed before the page knows where it is belongs to the place that its address names, after the draft that
+// this place has: that one has not come back yet.
+function keepEarly() {
+  const text = area()?.value ?? '';
+  if (!early && !text) return;
+  early ??= { at: named(), before: read(named()) };
+  early.text = text;
+  write(early.at, joined(early.before, text));
+}
+
+function keepDraft() {
+  if (place === null) keepEarly();
+  else write(place, area()?.value ?? '');
+}
+
+// An empty composer tells that a draft was sent or emptied only where this was seen: Gradio may empty it for reasons of
+// its own, late as the page begins, and may have taken it out of the page.
+function keepAsLeft() {
+  if (area()?.value) keepDraft();
+  else if (place !== null && leaving?.at === place) write(place, '');
+}
 
 // The server empties the composer of what it has kept, and no event says so: the draft goes then, for what is done as a
-// page is left may be lost.
-function settle() { if (place !== null && area()?.value === '' && read(place)) write(place, ''); }
+// page is left may be lost. What else empties it without an event takes no draft away.
+function settle() {
+  const field = area();
+  if (place === null || !field || field.value) return;
+  const sent = leaving?.at === place;
+  if (!sent) return read(place) ? put(field, read(place)) : undefined;
+  leaving = null;
+  write(place, '');
+}
 
-// The draft of the conversation that the page begins with. What began it was kept before it had a name.
+// The draft of the conversation that the page begins with; nothing while it is not known, or a character is being chosen
+// for what is typed. What began the conversation was kept before it had a name.
 export function firstDraft(id) {
+  if (composing && document.activeElement === area()) return null;
+  const typed = early?.text ?? '';
+  if (early) write(early.at, early.before);
   if (sentTo(id) && !read(id)) {
     write(id, read(''));
     forget();
     move(id, { from: '' });
   }
-  place = id;
+  if (leaving) leaving.at = id;
+  [place, early] = [id, null];
   filesBelongTo(id);
   keepChosen();  // before its text stands in the composer, and could be sent
-  return read(id);
+  return { kept: read(id), typed };
 }
 
-export function noteSent() { begins = place === ''; }
+function compose({ target, type }) {
+  if (target !== area()) return;
+  composing = type === 'compositionstart';
+  if (!composing && place === null) setTimeout(lookAgain, 0);
+}
+
+// Both stand there, and the cursor stays where it was.
+export function bringBack(kept, typed) {
+  const field = area();
+  const text = joined(kept, typed);
+  const at = [field.selectionStart, field.selectionEnd].map((one) => one + text.length - typed.length);
+  if (field.value !== text) put(field, text);
+  else keepDraft();
+  if (typed) field.setSelectionRange(...at);
+}
+
+// A question was sent, or a beginning chosen; `text` is what the composer will be emptied of.
+export function noteSent(text = '') {
+  begins = place === '';
+  if (text) leaving = { at: place };
+}
 
 // What was sent and still stands there is no draft of any conversation.
 function goTo(id) {
@@ -95,7 +152,7 @@ function goTo(id) {
     if (place === '') forgetChosen();
     filesBelongTo(id);
   } else {
-    keepDraft();
+    keepAsLeft();
   }
   const again = id === '' || place === '' ? chosenAgain() : {};
   if (id === place) return again;
@@ -114,6 +171,7 @@ function follow() {
   if (place === null || now === undefined || now === place || isOnTheWay()) return;
   if (!begins) return goTo(now);
   forget();
+  if (leaving?.at === place) leaving.at = now;
   place = now;
   begins = false;
   filesBelongTo(now);
@@ -121,8 +179,10 @@ function follow() {
 }
 
 export function start() {
+  keepEarly();
   addEventListener('input', (event) => { if (event.target === area()) keepDraft(); }, true);
-  addEventListener('pagehide', keepDraft);
+  for (const kind of ['compositionstart', 'compositionend']) addEventListener(kind, compose, true);
+  addEventListener('pagehide', keepAsLeft);
   onLeave(goTo);
   onChange(() => { follow(); keepChosen(); settle(); });
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.e2e.chat_steps import wait_for_script
 from tests.webui.screen.stage import Stage
 from tests.webui.screen.test_folders import drop
 
@@ -17,6 +18,9 @@ PASTE = """(field, text) => { const data = new DataTransfer(); data.setData('tex
 LONG = "Sing, goddess, the wrath. " * 12_000
 CALLED = "Pasted text, 312,000 characters.txt"
 TAKE_AWAY = "row => row.remove()"
+EMPTY_UNHEARD = """field => {
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(field, '');
+    document.body.append(document.createComment('Gradio draws as it does so')); }"""
 
 
 @pytest.mark.parametrize("arrived", [True, False], ids=["arrived", "lost on its way"])
@@ -38,6 +42,74 @@ def test_a_question_that_was_sent_as_the_page_was_left_is_a_draft_only_where_it_
     expect(composer).to_be_focused()  # the draft is put back before that
     expect(composer).to_have_value("" if arrived else "还有呢？")
     page.unroute("**/queue/join*")
+
+
+def _before_it_knows_its_conversation(page: Page, address: str) -> list[Route]:
+    """Load the page; what it asks stays unanswered, so it does not know what it shows."""
+    held: list[Route] = []
+    page.route("**/queue/join*", lambda route: held.append(route))
+    page.goto(address, wait_until="domcontentloaded")
+    wait_for_script(page)
+    expect(page.locator("#composer textarea")).to_be_attached()
+    return held
+
+
+def test_what_is_typed_before_the_page_knows_its_conversation_outlives_a_reload_with_what_was_there(
+    show: Show, stage: Stage
+) -> None:
+    page = show()
+    composer = page.locator("#composer textarea")
+    _before_it_knows_its_conversation(page, stage.url)
+    composer.fill("Half a thought")
+    page.reload(wait_until="domcontentloaded")
+    wait_for_script(page)
+    composer.fill("and another")  # before the first one came back
+    composer.press_sequentially(" one")
+    page.unroute("**/queue/join*")
+    page.reload(wait_until="domcontentloaded")
+    expect(composer).to_have_value("Half a thought\nand another one")
+    composer.fill("")
+    page.reload(wait_until="domcontentloaded")
+    expect(composer).to_be_focused()  # a draft would be put back before that
+    expect(composer).to_have_value("")
+
+
+def test_what_is_typed_before_the_draft_came_back_stands_after_it_and_belongs_to_what_is_shown(
+    show: Show, stage: Stage
+) -> None:
+    page = show("answered")
+    composer = page.locator("#composer textarea")
+    composer.fill("Half a thought")
+    held = _before_it_knows_its_conversation(page, f"{stage.url}/?scene=answered")
+    composer.fill("and more")
+    composer.press("ArrowLeft")
+    composer.dispatch_event("compositionstart")
+    held.pop().continue_()
+    expect(page.locator("#chat .user-row").last).to_contain_text("还有呢？")
+    page.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(done), 0))")
+    expect(composer).to_have_value("and more")  # nothing moves below a character that is being chosen
+    composer.dispatch_event("compositionend")
+    expect(composer).to_have_value("Half a thought\nand more")
+    composer.press_sequentially("X")  # where the cursor was
+    expect(composer).to_have_value("Half a thought\nand morXe")
+    page.unroute("**/queue/join*")
+    page.goto(stage.url, wait_until="domcontentloaded")
+    expect(composer).to_be_focused()
+    expect(composer).to_have_value("")  # the new conversation's is another
+
+
+def test_an_empty_value_that_nobody_typed_takes_no_draft_away(show: Show) -> None:
+    page = show()
+    composer = page.locator("#composer textarea")
+    composer.fill("Half a thought")
+    page.reload(wait_until="domcontentloaded")
+    expect(composer).to_have_value("Half a thought")
+    composer.evaluate(EMPTY_UNHEARD)
+    expect(composer).to_have_value("Half a thought")
+    for taken in (EMPTY_UNHEARD, "field => field.remove()"):
+        with page.expect_navigation(wait_until="domcontentloaded"):
+            composer.evaluate(f"field => {{ ({taken})(field); location.reload(); }}")
+        expect(composer).to_have_value("Half a thought")
 
 
 @pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
