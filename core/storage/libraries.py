@@ -19,6 +19,7 @@ from core.storage.documents import (
     shelves_of_folder,
     usable_collection,
 )
+from core.storage.lost_libraries import forget_lost, lost_in, lost_to, note_deleted
 from core.storage.statements import END_LOANS, LIBRARIES_OF_OWNER, SHELVES_CHOSEN, TAKEN_BACK
 from core.storage.tables import conversation_libraries, documents, libraries
 
@@ -72,7 +73,7 @@ class LibraryStore:
         await self._database.write(change)
 
     async def delete(self, library_id: str) -> tuple[list[FileRecord], list[str]]:
-        """Delete it with its documents; conversations use it no more.
+        """Delete it with its documents; conversations use it no more, and those of others remember that it is lost.
 
         Returns:
             The files that nothing needs any more (their rows are gone, their bytes are the caller's to delete),
@@ -86,6 +87,7 @@ class LibraryStore:
             collection_of(connection, self._owner, library_id)
             where = documents.c.collection_id == library_id
             used, read = _files_of(connection, where), library_ids(connection, where)
+            note_deleted(connection, self._owner, library_id)
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
             connection.execute(END_LOANS, {"owner": self._owner, "kind": "library", "thing": library_id})
             return freed_files(connection, used), unneeded(connection, self._owner, read)
@@ -131,7 +133,7 @@ class LibraryStore:
         return await self._database.read(load)
 
     async def lost_by(self, conversation_id: str) -> list[str]:
-        """Ids of libraries that a conversation is to use, and that are not shared with the owner any more.
+        """Ids of libraries that a conversation is to use, and that are not shared with the owner any more, or deleted.
 
         Raises:
             NotFoundError: The conversation is not the owner's.
@@ -139,7 +141,7 @@ class LibraryStore:
         return await self._database.read(lambda c: _lost_by(c, self._owner, conversation_id))
 
     async def lost_among(self, library_ids: Sequence[str]) -> list[str]:
-        """Those of several libraries that are somebody else's, who does not share them with the owner now."""
+        """Those of several that are somebody else's, who does not share them with the owner now, or deleted them."""
         return await self._database.read(lambda c: _lost(c, self._owner, library_ids))
 
     async def held_by_lost(self, conversation_id: str, text_id: str) -> bool:
@@ -182,6 +184,7 @@ class LibraryStore:
                 same = [conversation_libraries.c[name] == value for name, value in row.items()]
                 connection.execute(delete(conversation_libraries).where(*same))
             leave_out(connection, conversation_id, library_id, on=not on)
+            forget_lost(connection, conversation_id, library_id)
 
         await self._database.write(change)
 
@@ -189,12 +192,14 @@ class LibraryStore:
 def _lost_by(connection: Connection, owner: str, conversation_id: str) -> list[str]:
     conversation_of(connection, owner, conversation_id)
     chosen = connection.execute(SHELVES_CHOSEN, {"conversation": conversation_id}).scalars()
-    return _lost(connection, owner, [*map(str, chosen), *shelves_of_folder(connection, conversation_id)])
+    lost = _lost(connection, owner, [*map(str, chosen), *shelves_of_folder(connection, conversation_id)])
+    return list(dict.fromkeys([*lost, *lost_in(connection, conversation_id)]))
 
 
 def _lost(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
     wanted = {"owner": owner, "wanted": [*library_ids]}
-    return [str(one) for one in connection.execute(TAKEN_BACK, wanted).scalars()] if library_ids else []
+    taken_back = map(str, connection.execute(TAKEN_BACK, wanted).scalars()) if library_ids else ()
+    return [*taken_back, *lost_to(connection, owner, library_ids)]
 
 
 def _files_of(connection: Connection, condition: ColumnElement[bool]) -> list[str]:

@@ -150,6 +150,38 @@ async def test_what_is_taken_back_is_gone_for_the_next_question_and_for_its_page
         assert "321 metres" not in str(group.model.requests[-1].messages[-1])
 
 
+@pytest.mark.parametrize("how", ["taken back", "library deleted", "lender deleted"])
+async def test_what_a_folder_has_and_its_lender_takes_away_is_missed_until_a_conversation_leaves_it_out(
+    group: Group, how: str
+) -> None:
+    library, _ = await group.library(group.mara, TOWER, "Towers")
+    await group.lend("library", library.id)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        folder = await jan.folders.create("Work")
+        await jan.folders.configure(folder.id, lambda kept: {**kept, "libraries": [library.id]})
+        talk = (await jan.conversations.create("")).id
+        await jan.folders.put([talk], folder.id)
+        assert [one.id for one in await jan.libraries.used_by(talk)] == [library.id]
+        assert await jan.libraries.lost_by(talk) == []
+    match how:
+        case "taken back":
+            await group.engine.stores.of(group.mara).lending.take_back(group.id, "library", library.id)
+        case "library deleted":
+            async with group.engine.workspaces.open(group.mara) as mara:
+                await mara.libraries.delete(library.id)
+        case _:
+            await group.engine.people.remove(None, group.mara)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        assert await jan.libraries.lost_by(talk) == [library.id]
+        assert await jan.libraries.lost_among([library.id]) == [library.id]
+        await jan.libraries.use(talk, library.id, on=False)
+        assert await jan.libraries.lost_by(talk) == []
+    async with group.engine.workspaces.open(group.eve) as eve:
+        assert await eve.libraries.lost_among([library.id]) == (
+            [] if how == "library deleted" else [library.id]
+        )  # of what is deleted, those alone are told who had it
+
+
 @pytest.mark.parametrize("how", ["taken back", "group deleted", "member removed", "lender deleted"])
 async def test_what_ends_while_a_reply_is_being_written_is_refused_at_its_next_look(group: Group, how: str) -> None:
     library, _ = await group.library(group.mara, TOWER, "Towers")

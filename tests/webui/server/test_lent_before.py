@@ -50,6 +50,14 @@ class Lent:
     async def take_back(self, kind: Kind, thing: str) -> None:
         await self.tabs.engine.stores.of(self.mara).lending.take_back(self.group, kind, thing)
 
+    async def end(self, how: str, library: str) -> None:
+        """The lender takes a library back, deletes it, or does one after the other."""
+        if how != "deleted":
+            await self.take_back("library", library)
+        if how != "taken back":
+            async with self.tabs.engine.workspaces.open(self.mara) as mara:
+                await mara.libraries.delete(library)
+
     async def library(self, who: str, name: str = "Contracts") -> str:
         """One with a document that is read."""
         async with self.tabs.engine.workspaces.open(who) as workspace:
@@ -160,9 +168,18 @@ async def test_libraries_of_one_name_are_told_apart_by_who_shares_them(lent: Len
         await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
 
 
-@pytest.mark.parametrize("began", [False, True])
-async def test_a_library_that_is_taken_back_says_so_on_the_page_until_it_is_switched_off(
-    lent: Lent, began: bool
+@pytest.mark.parametrize(
+    ("how", "began"),
+    [
+        ("taken back", False),
+        ("taken back", True),
+        ("deleted", False),
+        ("deleted", True),
+        ("taken back, then deleted", True),
+    ],
+)
+async def test_a_library_that_is_taken_back_or_deleted_says_so_on_the_page_until_it_is_switched_off(
+    lent: Lent, how: str, began: bool
 ) -> None:
     library = await lent.library(lent.mara)
     await lent.lend("library", library)
@@ -172,7 +189,7 @@ async def test_a_library_that_is_taken_back_says_so_on_the_page_until_it_is_swit
         await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
     told = "A library of this conversation is not shared with you any more"
     assert told not in unescape((await lent.tabs.over(view)).panels["toolbar"])
-    await lent.take_back("library", library)
+    await lent.end(how, library)
     view.wake_up(stale=True)
     frame = await lent.tabs.over(view)
     assert f'data-gone="{told}; ' in unescape(frame.panels["toolbar"])
@@ -217,6 +234,19 @@ async def test_a_conversation_that_is_deleted_while_its_page_is_read_is_no_error
 
     monkeypatch.setattr(OwnerJudging, "states", then_gone)  # the last that is read of it
     assert "crane" in str((await lent.tabs.over(view)).chat)
+
+
+async def test_ones_own_library_that_is_deleted_is_missed_by_nobody(lent: Lent) -> None:
+    library = await lent.library(lent.jan)
+    view, kept_open = lent.tab(), lent.tab("new chat")
+    for one in (view, kept_open):
+        await lent.tabs.act(one, do="use", id=library, on=True)
+    await lent.ask(view, "What does the harbour of Brenn pay for each crane?")
+    async with lent.tabs.engine.workspaces.open(lent.jan) as jan:
+        await jan.libraries.delete(library)
+    for one in (view, kept_open):
+        one.wake_up(stale=True)
+        assert "data-gone" not in (await lent.tabs.over(one)).panels["toolbar"]
 
 
 async def test_the_page_of_a_document_whose_library_is_taken_back_says_that_it_is_not_shared_any_longer(

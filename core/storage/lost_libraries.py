@@ -1,0 +1,93 @@
+"""Libraries that somebody else had and deleted: who was to be answered from them is told, as where one is taken back.
+
+The rows that named such a library go with it. So a conversation that used it remembers it in its settings, and for what
+only names it, a folder or a draft, its owner remembers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from sqlalchemy import Text, select, update
+from sqlalchemy import cast as as_type
+
+from core.storage.owner_settings import Choices
+from core.storage.tables import conversation_libraries, conversations, folders, group_members, lent, people
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
+
+_LOST: Final = "lost_libraries"  # of a conversation's settings, and of what owners chose
+_MOST: Final = 200  # an owner remembers the last ones
+
+
+def note_deleted(connection: Connection, owner: str, library_id: str) -> None:
+    """Have others remember that a library of `owner` is going; before it is gone, inside a transaction."""
+    used = (
+        select(conversations.c.id, conversations.c.owner_id, conversations.c.settings)
+        .join(conversation_libraries, conversation_libraries.c.conversation_id == conversations.c.id)
+        .where(conversation_libraries.c.library_id == library_id, conversations.c.owner_id != owner)
+    )
+    whose = {*_borrowers(connection, owner, library_id), *_with_folders(connection, owner, library_id)}
+    for row in connection.execute(used).all():
+        whose.add(row.owner_id)
+        kept = cast("dict[str, Any]", row.settings or {})
+        values = {**kept, _LOST: _with(_ids(kept.get(_LOST)), library_id)}
+        connection.execute(update(conversations).where(conversations.c.id == row.id).values(settings=values))
+    for one in sorted(whose):
+        choices = Choices(connection, one)
+        choices.put(_LOST, _with(_ids(choices.get(_LOST)), library_id)[-_MOST:])
+
+
+def lost_to(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
+    """Those of several libraries of which `owner` remembers that somebody else deleted them."""
+    lost = set(_ids(Choices(connection, owner).get(_LOST)) if library_ids else ())
+    return [one for one in library_ids if one in lost]
+
+
+def lost_in(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries of which a conversation remembers that somebody else deleted them."""
+    return _ids(_settings(connection, conversation_id).get(_LOST))
+
+
+def forget_lost(connection: Connection, conversation_id: str, library_id: str) -> None:
+    """A conversation misses a library no more, inside a transaction."""
+    settings = _settings(connection, conversation_id)
+    left = [one for one in _ids(settings.pop(_LOST, None)) if one != library_id]
+    values = {**settings, _LOST: left} if left else settings
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
+
+
+def _borrowers(connection: Connection, owner: str, library_id: str) -> set[str]:
+    query = (
+        select(group_members.c.person_id)
+        .join(lent, lent.c.group_id == group_members.c.group_id)
+        .join(people, people.c.id == group_members.c.person_id)
+        .where(lent.c.owner_id == owner, lent.c.kind == "library", lent.c.thing_id == library_id)
+        .where(group_members.c.person_id != owner)
+    )
+    return {str(one) for one in connection.execute(query).scalars()}
+
+
+def _with_folders(connection: Connection, owner: str, library_id: str) -> set[str]:
+    """Who has a folder whose conversations are to be answered from a library."""
+    query = select(folders.c.owner_id, folders.c.settings).where(folders.c.owner_id != owner)
+    query = query.where(as_type(folders.c.settings, Text).contains(library_id, autoescape=True))
+    rows = connection.execute(query).all()
+    return {str(whose) for whose, settings in rows if library_id in _ids(settings.get("libraries"))}
+
+
+def _settings(connection: Connection, conversation_id: str) -> dict[str, Any]:
+    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
+    return dict(connection.execute(query).scalar() or {})
+
+
+def _with(some: Iterable[str], library_id: str) -> list[str]:
+    return [*(one for one in some if one != library_id), library_id]
+
+
+def _ids(kept: Any) -> list[str]:
+    """Those of a list that was kept."""
+    return [one for one in cast("list[object]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
