@@ -18,6 +18,9 @@ function reword() {
       text.textContent = say('lost');
     } else if (NUMBER.test(said)) text.textContent = said.replace(NUMBER, '');
   }
+  for (const cross of document.querySelectorAll('[data-testid="toast-close"]')) {
+    if (cross.getAttribute('aria-label') !== say('close')) cross.setAttribute('aria-label', say('close'));
+  }
 }
 
 function mark() {

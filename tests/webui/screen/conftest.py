@@ -55,6 +55,7 @@ def stage(_served: Stage) -> Stage:
     _served.sent.clear()
     _served.preferred.clear()
     _served.stops = 0
+    _served.refusal = {}
     _served.evidence = None
     _served.models = {"favourites": [], "lately": [], "groups": []}
     _served.meter = {}

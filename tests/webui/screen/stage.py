@@ -51,6 +51,7 @@ from tests.webui.screen import (
 from webui.auth import Cookies
 from webui.bundles import assets_folder
 from webui.handlers.act import FORMER
+from webui.handlers.desk import toast
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.places import PlacesMiddleware
@@ -261,6 +262,7 @@ class Stage:
         self.sent: list[Any] = []
         self.preferred: list[tuple[str, dict[str, Any]]] = []
         self.stops = 0
+        self.refusal: dict[str, Any] = {}
         self._view = View("o", Words("en"))  # what stands at the right, of the page that was opened last
         self._news = threading.Condition()
         app = FastAPI()
@@ -489,6 +491,8 @@ class Stage:
         with self._news:
             self.sent.append(draft | {"now": True} if request.headers.get("x-parlour-send") == "now" else draft)
             self._news.notify_all()
+        if self.refusal:
+            toast(Words.of(request.headers.get("accept-language")), self.refusal)
 
     def _stop(self) -> None:
         with self._news:
