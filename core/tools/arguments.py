@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from core.errors import BadArgumentsError
 from core.messages.json_text import read_object
+from core.tools.faults import fault_of_schema
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     worst = _worst_error(arguments, schema)
     if worst is not None:
         field = ".".join(str(part) for part in worst.absolute_path)
-        raise BadArgumentsError(_sentence(field, worst), field=field, kind=_kind(worst))
+        raise BadArgumentsError(_sentence(field, worst), field=field, **fault_of_schema(worst))
 
 
 def check_booleans(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
@@ -118,7 +119,7 @@ def check_booleans(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> N
         if wrong is None:
             continue
         field = ".".join(str(part) for part in wrong.absolute_path)
-        raise BadArgumentsError(_sentence(field, wrong), field=field, kind=_kind(wrong))
+        raise BadArgumentsError(_sentence(field, wrong), field=field, **fault_of_schema(wrong))
 
 
 def _has_boolean(arguments: Mapping[str, Any]) -> bool:
@@ -224,12 +225,6 @@ def _unless_by_pattern(look: Any) -> Any:
 
 def _unchecked(*_: Any) -> tuple[()]:
     return ()
-
-
-def _kind(error: Any) -> str:
-    """The one JSON type that a field must have, such as `number`; "" where something else is wrong with it."""
-    wanted: Any = error.validator_value
-    return wanted if error.validator == "type" and isinstance(wanted, str) and wanted in _A_TYPE else ""
 
 
 def _sentence(field: str, error: Any) -> str:

@@ -33,6 +33,7 @@ from pydantic_core import to_jsonable_python
 from core.errors import BadArgumentsError, SettingsError, shown
 from core.tools.arguments import check_booleans, read_arguments
 from core.tools.base import BaseTool, Returned, ToolResult
+from core.tools.faults import fault_of_pydantic
 from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
 from core.tools.typed_dicts import readable
 
@@ -217,8 +218,10 @@ class FunctionTool(BaseTool, Generic[P, R]):
         try:
             filled = self._model.model_validate(arguments)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise BadArgumentsError(_sentence(first), field=".".join(map(str, first["loc"])), kind="") from error
+            all_ = error.errors()
+            field = ".".join(map(str, all_[0]["loc"]))
+            fault = fault_of_pydantic(cast("list[dict[str, Any]]", all_)) or {}
+            raise BadArgumentsError(_sentence(all_[0]), field=field, **fault) from error
         given = {name: getattr(filled, name) for name in filled.model_fields_set}
         return {**given, **(filled.model_extra or {})}
 

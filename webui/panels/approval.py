@@ -9,6 +9,7 @@ from core.errors import BadArgumentsError, ParlourError
 from core.mcp.forms import form_of
 from core.mcp.journal import one_line
 from core.messages.invisible import written_out
+from core.tools.faults import FAULTS
 from webui.render.markup import escaped, exact
 
 if TYPE_CHECKING:
@@ -301,11 +302,14 @@ def _edited_value(text: object, before: Any) -> Any:
 
 
 def unfit_sentence(error: BadArgumentsError, words: Words) -> str:
-    """What is wrong with arguments, for who typed them."""
-    field, kind = str(error.details.get("field") or ""), str(error.details.get("kind") or "")
-    if field and kind:
-        return words("ask.unfit_kind", field=field, kind=words(f"ask.kind.{kind}"))
-    return words("ask.unfit", why=str(error))
+    """What is wrong with arguments, for who typed them; in the tool's own words where it says so by itself."""
+    fault, named, bound, kind = (str(error.details.get(one) or "") for one in ("fault", "named", "bound", "kind"))
+    if kind:
+        kinds = words("ask.unfit_or").join(words(f"ask.kind.{one}") for one in kind.split(","))
+        return words("ask.unfit_kind", field=named, kind=kinds) if named else words("ask.unfit_all")
+    if fault not in FAULTS:
+        return words("ask.unfit", why=str(error))
+    return words(f"ask.unfit_{fault}", field=named, bound=bound) if named else words("ask.unfit_all")
 
 
 def _no_constant(name: str) -> None:

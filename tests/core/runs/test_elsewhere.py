@@ -163,7 +163,7 @@ async def test_arguments_that_do_not_fit_are_told_to_another_process_and_the_cal
         for _ in range(2):
             with pytest.raises(BadArgumentsError, match="'text' must be text, not 5") as refused:
                 await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": 5}))
-            assert refused.value.details == {"field": "text", "kind": "string"}
+            assert refused.value.details == {"field": "text", "named": "text", "kind": "string"}
         await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
         assert await run.wait() == "complete"
     assert note.written == ["ho"]

@@ -132,7 +132,7 @@ UNFIT = "This does not fit what the tool takes"
             f"{UNFIT}: body.price must be a number.",
         ),
         ("zh", {"body": '{"price": "no"}'}, "body", "与该工具的参数要求不符：body.price 必须是数字。"),
-        ("en", {"body": "{}"}, "body", f"{UNFIT}. The field 'body.price' is missing."),
+        ("en", {"body": "{}"}, "body", f"{UNFIT}: body.price is missing."),
         (
             "en",
             {"body": '{"price": 3}', "id": "8.5"},
