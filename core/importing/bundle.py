@@ -267,6 +267,7 @@ class BundleReader:
             raise problem("import_too_large", file=self._archive.name, where=name)
         with self._archive.opened(name) as entry:
             while line := entry.readline(_LONGEST_LINE):
+                self._stage.look()
                 if not line.endswith(b"\n"):
                     raise problem("import_too_large", file=self._archive.name, where=name)
                 one = json.loads(line)

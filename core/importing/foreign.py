@@ -82,7 +82,8 @@ class Foreign:
             return
         try:
             found = reader.read(one, self._left_out, self._find)
-            made = arrived(found, self._left_out, self._keep) if isinstance(found, Tree) else found
+            self._stage.look()
+            made = arrived(found, self._left_out, self._keep, self._stage.look) if isinstance(found, Tree) else found
         except NewerExportError as error:
             raise problem("import_newer", file=self._name) from error
         except BrokenTreeError:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -56,12 +57,13 @@ class Imported:
     here: tuple[str, ...] = ()
 
 
-async def bring_in(
+async def bring_in(  # noqa: PLR0913 - a file, and each option by name
     path: Path,
     stores: OwnerStores,
     *,
     name: str = "",
     told: Callable[[float], None] = lambda _: None,
+    look: Callable[[], None] = lambda: None,
     used_at: float | None = None,
     unless_there: Collection[str] | None = None,
 ) -> Imported:
@@ -72,6 +74,8 @@ async def bring_in(
         stores: Of whom they are from now on.
         name: What the reader calls the file; its own name if left out.
         told: Called with the share of the work that is done, in another thread.
+        look: Called at each turn of a conversation while it is read and stored, in any thread: what it raises ends the
+            work, and nothing is taken in. It is not called any more once all is stored.
         used_at: When the conversations count as used last, in Unix seconds; as the file says if left out.
         unless_there: Given, what is there already is left out; conversations of these ids, which are about to be
             deleted, do not count, nor do files that only they need. Else it comes in once more, as a copy.
@@ -90,14 +94,14 @@ async def bring_in(
         def check(size: int) -> None:  # in the thread that reads: nothing is unpacked for which there is no room
             asyncio.run_coroutine_threadsafe(stores.files.check_room(size), loop).result()
 
-        stage = Stage(Path(folder), check)
+        stage = Stage(Path(folder), check, look)
         try:
             source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
         except OSError as error:
             raise translated(error, Path(folder)) from error
         here: dict[str, str] = {}
         if unless_there is not None:
-            here = await stores.arriving.there_already(lambda: stage, unless_there)
+            here = await stores.arriving.there_already(partial(_looking, stage), unless_there)
             await asyncio.to_thread(stage.leave, here)
         imported = await _stored(
             stage,
@@ -130,7 +134,19 @@ def check(path: Path, *, name: str = "") -> None:
             raise translated(error, Path(folder)) from error
 
 
-def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:
+def _looking(stage: Stage) -> Iterator[ArrivingConversation]:
+    for one in stage:
+        stage.look()
+        yield one
+
+
+def _read(
+    path: Path,
+    name: str,
+    stage: Stage,
+    left_out: Counter[str],
+    told: Callable[[float], None],
+) -> str:
     if not path.is_file():
         raise problem("import_folder" if path.is_dir() else "import_no_file", file=name)
     with path.open("rb") as file:
@@ -157,6 +173,7 @@ async def _stored(
     try:
         await stores.files.check_room(sum(one.path.stat().st_size for one in stage.files.values()))
         for one in stage.files.values():
+            stage.look()
             is_taken, is_same = await stores.arriving.known_file(one.id, one.sha256, going)
             if is_same:
                 continue
@@ -165,7 +182,7 @@ async def _stored(
             if record.id != one.id:
                 renamed[one.id] = record.id
         ids = await stores.arriving.take_in(
-            lambda: _used(stage, used_at), renamed, lambda count: told(count / stage.conversations)
+            lambda: _used(stage, used_at), renamed, lambda count: told(count / stage.conversations), stage.look
         )
     except BaseException:
         await run_to_end(_let_go(stores, fresh.values()))

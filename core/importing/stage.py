@@ -40,6 +40,7 @@ class Stage:
     Args:
         folder: Holds them.
         check: Called now and then with the bytes that the files will have; raises where that is too much.
+        look: To be called at each turn that is read or stored; it may raise to end the work.
 
     Attributes:
         conversations: How many there are.
@@ -48,9 +49,10 @@ class Stage:
         disowned: In how many replies of a conversation something was said to be counted by program, by its id.
     """
 
-    def __init__(self, folder: Path, check: Callable[[int], None]) -> None:
+    def __init__(self, folder: Path, check: Callable[[int], None], look: Callable[[], None] = lambda: None) -> None:
         self._folder = folder
         self._check = check
+        self.look = look
         self._bytes = self._checked_at = 0
         self._rows = folder / "rows.jsonl"
         self._rows.touch()

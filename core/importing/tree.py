@@ -95,12 +95,15 @@ def said(given: Any) -> str:
     return given if isinstance(given, str) else ""
 
 
-def arrived(foreign: Foreign, left_out: Counter[str], keep: Keep) -> ArrivingConversation | None:
+def arrived(
+    foreign: Foreign, left_out: Counter[str], keep: Keep, look: Callable[[], None] = lambda: None
+) -> ArrivingConversation | None:
     """The conversation as rows; `None` where nothing in it was said.
 
     Args:
         left_out: Counts what is left out, by the reason.
         keep: Takes an attached file, and gives its record; `None` where it cannot be had.
+        look: Called at each turn; it may raise to end the reading.
 
     Raises:
         BrokenTreeError: It is no tree.
@@ -112,6 +115,7 @@ def arrived(foreign: Foreign, left_out: Counter[str], keep: Keep) -> ArrivingCon
     children = Counter(one.parent for one in foreign.nodes)
     at = begun
     for node in order:
+        look()
         above = turns.get(node.parent or "")
         if node.role == "none" or not (node.text.strip() or node.reasoning.strip() or node.attached):
             if above is not None:

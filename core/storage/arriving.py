@@ -44,7 +44,7 @@ ORIGIN: Final = "origin"
 LONGEST_TITLE: Final = 200
 """Characters of a title that comes from elsewhere; what is longer is cut."""
 _NAMED_FILE: Final = re.compile(r'(?<=/files/)[\w-]{22}|(?<=")[\w-]{22}(?=")')
-_AT_ONCE: Final = 500  # values in one question to the database
+_AT_ONCE: Final = 500  # values in one question to the database, and rows in one statement
 _LOT: Final = 50  # conversations of one transaction at most
 _TURNS: Final = 400  # of their turns, about: a transaction takes a quarter of a second
 _TABLES: Final = (conversations, messages, runs, run_events, message_agent_thoughts, message_texts)
@@ -209,6 +209,7 @@ class ArrivingConversations:
         arriving: Callable[[], Iterable[ArrivingConversation]],
         renamed: Mapping[str, str],
         told: Callable[[int], None] = lambda _: None,
+        look: Callable[[], None] = lambda: None,
     ) -> list[str]:
         """Store conversations, all or none; where ids of one are taken, all of its ids are new.
 
@@ -219,6 +220,8 @@ class ArrivingConversations:
             arriving: Gives them one after the other.
             renamed: New ids of files whose own were taken.
             told: Called with how many are stored.
+            look: Called at each turn, in the thread of the database too: what it raises ends the work, and nothing is
+                stored. It is not called any more once all of it is.
 
         Returns:
             The ids that the conversations have now.
@@ -229,11 +232,11 @@ class ArrivingConversations:
         lots = _lots(arriving())
         lot, following = await asyncio.to_thread(_two, lots)
         if following is None:
-            return list(await run_shielded(self._store(lot or [], renamed)))  # once stored, all is there
+            return list(await run_shielded(self._store(lot or [], renamed, look)))  # once stored, all is there
         kept: dict[str, Shown] = {}
         try:
             while lot is not None:
-                kept |= await self._store(lot, renamed, hidden=True)
+                kept |= await self._store(lot, renamed, look, hidden=True)
                 told(len(kept))
                 lot, following = following, await asyncio.to_thread(next, lots, None)
             await self._database.write(partial(_show, kept))
@@ -243,13 +246,18 @@ class ArrivingConversations:
         return list(kept)
 
     async def _store(
-        self, lot: Sequence[ArrivingConversation], renamed: Mapping[str, str], *, hidden: bool = False
+        self,
+        lot: Sequence[ArrivingConversation],
+        renamed: Mapping[str, str],
+        look: Callable[[], None],
+        *,
+        hidden: bool = False,
     ) -> dict[str, Shown]:
         """Store some in one transaction: their ids, each with what its row says at the end."""
 
         def store(connection: Connection) -> dict[str, Shown]:
             insert_owner(connection, self._owner)
-            return _Arrival(connection, self._owner, renamed, hidden=hidden).store(lot)
+            return _Arrival(connection, self._owner, renamed, look, hidden=hidden).store(lot)
 
         return await self._database.write(store, durable=not hidden)
 
@@ -302,11 +310,21 @@ class _Arrival:
     """Some conversations, inside a transaction.
 
     Args:
+        look: As of `ArrivingConversations.take_in`.
         hidden: Whether they count as temporary ones for now.
     """
 
-    def __init__(self, connection: Connection, owner: str, renamed: Mapping[str, str], *, hidden: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        owner: str,
+        renamed: Mapping[str, str],
+        look: Callable[[], None],
+        *,
+        hidden: bool,
+    ) -> None:
         self._connection, self._owner, self._renamed, self._hidden = connection, owner, renamed, hidden
+        self._look = look
         self._rows: dict[Table, list[dict[str, Any]]] = {table: [] for table in _TABLES}
 
     def store(self, lot: Sequence[ArrivingConversation]) -> dict[str, Shown]:
@@ -314,7 +332,9 @@ class _Arrival:
         stored = dict(self._take(one, taken) for one in lot)
         for table, rows in self._rows.items():
             for alike in _alike(rows):
-                self._connection.execute(insert(table), alike)
+                for at in range(0, len(alike), _AT_ONCE):
+                    self._look()
+                    self._connection.execute(insert(table), alike[at : at + _AT_ONCE])
         for one, talk in zip(lot, stored, strict=True):
             if one.files:
                 use_files(self._connection, self._owner, talk, [self._renamed.get(name, name) for name in one.files])
@@ -341,6 +361,7 @@ class _Arrival:
         self._rows[conversations].append(values)
         self._rows[message_texts] += title_row(self._owner, talk, title)
         for turn in arriving.turns:
+            self._look()
             self._take_turn(turn, talk, ids)
         return talk, (settings, used_at)
 

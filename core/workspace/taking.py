@@ -84,12 +84,13 @@ class Taking:
         """Conversations as a bundle, made while it is read. Raises as `core.export.bundle.bundled`."""
         return bundled(self.exporting, self._stores, ids, lang)
 
-    async def bring_in(
+    async def bring_in(  # noqa: PLR0913 - a file, and each option by name
         self,
         path: Path,
         *,
         name: str = "",
         told: Callable[[float], None] = lambda _: None,
+        look: Callable[[], None] = lambda: None,
         used_at: float | None = None,
         patience: float = _PATIENCE,
         unless_there: Collection[str] | None = None,
@@ -104,7 +105,9 @@ class Taking:
             StorageError: The database failed; nothing was taken in.
             UnsupportedFormatError: It is no such file, or not as it should be; nothing was taken in.
         """
-        imported = await bring_in(path, self._stores, name=name, told=told, used_at=used_at, unless_there=unless_there)
+        imported = await bring_in(
+            path, self._stores, name=name, told=told, look=look, used_at=used_at, unless_there=unless_there
+        )
         read: dict[str, list[str]] = {}
         for conversation_id, file in imported.documents:
             document = await self._services.intake.add(conversation_id, file, is_let_in=True)

@@ -107,16 +107,20 @@ class ImportRoutes:
         last = 0.0
         stopped = self._going[going] = asyncio.Event()
 
-        def tell(share: float) -> None:  # in whatever thread the work is
-            nonlocal last
-            if stopped.is_set() and share < 1:
+        def look() -> None:  # in whatever thread the work is
+            if stopped.is_set():
                 raise problem("import_stopped", file=uploads[0].name)
+
+        def tell(share: float) -> None:
+            nonlocal last
+            if share < 1:
+                look()
             if share - last >= _STEP:
                 last = share
                 loop.call_soon_threadsafe(shares.put_nowait, share)
 
         # Who leaves has sent all of it: it is taken in all the same.
-        work = asyncio.create_task(self._taken_in(opened, uploads, words, tell))
+        work = asyncio.create_task(self._taken_in(opened, uploads, words, tell, look))
         self._works.add(work)
         work.add_done_callback(self._works.discard)
         work.add_done_callback(lambda _: shares.put_nowait(None))
@@ -127,23 +131,35 @@ class ImportRoutes:
         yield json.dumps(await asyncio.shield(work), ensure_ascii=False) + "\n"
 
     async def _taken_in(
-        self, opened: Opened, uploads: list[Upload], words: Words, tell: Callable[[float], None]
+        self,
+        opened: Opened,
+        uploads: list[Upload],
+        words: Words,
+        tell: Callable[[float], None],
+        look: Callable[[], None],
     ) -> dict[str, Any]:
         try:
             async with self._at_once:
                 going = self._deletions.planned_of(uploads[0].owner)
-                return await _brought(opened, uploads[0], words, tell, going)
+                return await _brought(opened, uploads[0], words, tell, look, going)
         finally:
             for upload in uploads:
                 self._uploads.forget(upload)
 
 
 async def _brought(
-    opened: Opened, upload: Upload, words: Words, tell: Callable[[float], None], going: Collection[str]
+    opened: Opened,
+    upload: Upload,
+    words: Words,
+    tell: Callable[[float], None],
+    look: Callable[[], None],
+    going: Collection[str],
 ) -> dict[str, Any]:
     try:
         async with opened() as workspace:
-            imported = await workspace.taking.bring_in(upload.path, name=upload.name, told=tell, unless_there=going)
+            imported = await workspace.taking.bring_in(
+                upload.path, name=upload.name, told=tell, look=look, unless_there=going
+            )
     except ParlourError as error:
         return {"failed": words.error(error)}
     except Exception as error:

@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections import Counter
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -17,14 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import UnsupportedFormatError
+from core.export.bundle import bundled
 from core.importing import chatgpt as chatgpt_reader
 from core.importing import claude as claude_reader
 from core.importing import open_webui
 from core.importing.catalog import READERS
 from core.importing.importing import Imported, bring_in
 from core.importing.json_elements import ElementError, elements
+from core.importing.problems import problem
 from core.importing.tree import BrokenTreeError, Foreign, arrived, moment
 from core.storage.base import StoredMessage
+from core.storage.stores import OwnerStores
 from tests.core.importing.talks import Home, home
 from tests.stored_files import stored
 from tests.tries import tries
@@ -339,6 +343,45 @@ async def test_many_come_in_by_and_by_nobody_waits_long_to_write_and_none_is_see
         with pytest.raises(OSError, match="gone"):
             await bring_in(tmp_path / "all.json", of.stores, told=breaks)
         assert len(await of.stores.conversations.list(temporary=True)) == len(listed)
+
+
+@pytest.mark.parametrize("kind", ["export", "bundle"])
+async def test_one_long_conversation_is_looked_at_turn_by_turn_and_what_ends_it_anywhere_leaves_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    nodes = (
+        gpt(f"{at}", f"{at - 1}" if at else None, ("user", "assistant")[at % 2], f"Say {at}", at=at)
+        for at in range(600)
+    )
+    (tmp_path / "long.json").write_text(json.dumps([{"title": "Long", "mapping": dict(nodes)}]))
+    async with home(tmp_path) as of:
+        path = tmp_path / "long.json"
+        if kind == "bundle":
+            (long,) = (await bring_in(path, of.stores)).conversations
+            path = tmp_path / "long.zip"
+            path.write_bytes(b"".join([piece async for piece in bundled(of.exporting, of.stores, [long])]))
+        looks = await _looks(path, of.of("somebody"))
+        assert looks > 2 * 600  # as it is read, and as it is stored
+        before = of.rows()
+        for last in (1, looks // 4, looks // 2, 3 * looks // 4, looks):
+            with pytest.raises(UnsupportedFormatError, match="called off"):
+                await _looks(path, of.stores, last)
+            assert of.rows() == before
+
+
+async def _looks(path: Path, stores: OwnerStores, last: int = 0) -> int:
+    """Bring a file in, and end it at look number `last`; how often was looked."""
+    looks = count(1)
+    seen = 0
+
+    def look() -> None:
+        nonlocal seen
+        seen = next(looks)
+        if seen == last:
+            raise problem("import_stopped", file=path.name)
+
+    await bring_in(path, stores, look=look)
+    return seen
 
 
 JSON = st.recursive(
