@@ -14,6 +14,7 @@ import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
 const AGAIN = 1000;    // milliseconds between two looks at what is being read; more where there is much to look at
+const SELDOM = 30_000; // at most, while Parlour cannot be reached
 const MANY = 8;        // documents, from which on they can be looked for by name
 const BELIEVED = 3000; // and until a switch shows what the server says, whatever was pressed
 
@@ -47,6 +48,7 @@ class Dialog {
     this.turn = 0;       // of the newest request: an older answer shows nothing any more
     this.meant = null;   // what was switched, until the server says so too
     this.timer = 0;
+    this.pause = AGAIN;  // longer and longer while looking fails
     this.going = new Set();  // acts that are not answered yet
     this.shown = used().join(' ');
     this.parts = parts();
@@ -101,6 +103,7 @@ class Dialog {
     if (turn !== this.turn || open !== this) return;
     if (answer.failed) {
       this.tell('bad', answer.failed);
+      this.pause = Math.min(this.pause * 1.5, SELDOM);
       this.at = this.data.opened?.id ?? '';
       this.parts.section.inert = false;
       return this.plan();
@@ -130,6 +133,7 @@ class Dialog {
   taken(answer) {
     if (answer.opened?.id !== this.data.opened?.id) this.forget();
     this.data = answer;
+    this.pause = AGAIN;
     this.at = answer.opened?.id ?? '';
     this.parts.section.inert = false;
     this.draw();
@@ -141,7 +145,7 @@ class Dialog {
     clearTimeout(this.timer);
     const { libraries, opened } = this.data;
     if (!libraries.some((one) => one.reading) && !opened?.documents.some((one) => one.moves)) return;
-    const rest = AGAIN + 2 * (opened?.documents.length ?? 0);
+    const rest = this.pause + 2 * (opened?.documents.length ?? 0);
     this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), rest);
   }
 

@@ -4,18 +4,26 @@ import { ask } from './bus.js';
 import { onChange, status } from './state.js';
 import { drawAnew } from './steering.js';
 
-const AGAIN = 10_000;  // milliseconds, after which it is asked again where that failed
+const AGAIN = 10_000;  // milliseconds, after which it is asked again where that failed; twice as many each time
+const SELDOM = 60_000;  // at most
 let seen = '';
 let asking = null;
 
 async function follow() {
   if (asking || document.hidden || !status()?.role) return;
   const mine = asking = new AbortController();
+  let pause = AGAIN;
   while (asking === mine && !document.hidden) {
     const now = await news(mine.signal);
     if (asking !== mine) return;
-    if (now === null) await new Promise((done) => { setTimeout(done, AGAIN); });
-    else if (now !== seen) {
+    if (now === null) {
+      const rest = pause;
+      await new Promise((done) => { setTimeout(done, rest); });
+      pause = Math.min(pause * 2, SELDOM);
+      continue;
+    }
+    pause = AGAIN;
+    if (now !== seen) {
       const first = !seen;
       seen = now;
       if (!first) tell();

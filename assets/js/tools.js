@@ -18,6 +18,7 @@ import { services } from './tools_services.js';
 import { say } from './words.js';
 
 const AGAIN = 1000;  // milliseconds between two looks at servers that are being connected
+const SELDOM = 30_000;  // at most, while Parlour cannot be reached
 const PARTS = ['asking', 'builtin', 'services', 'lent', 'outside'];
 const OF_A_PROGRAM = ['asking', 'outside'];  // where a program has brought the tools itself
 
@@ -42,6 +43,7 @@ class Dialog {
     this.part = typeof part === 'string' && part || (narrow() ? '' : PARTS[0]);
     this.turn = 0;           // of the newest request: an older answer shows nothing any more
     this.timer = 0;
+    this.pause = AGAIN;  // longer and longer while looking fails
     this.going = new Set();  // acts that are not answered yet
     this.parts = frame();
     this.panes = { asking: asking(this), builtin: builtin(this), services: services(this), lent: lent(this), outside: outside(this), add: adding(this), server: served(this) };
@@ -87,8 +89,11 @@ class Dialog {
     const here = new URLSearchParams({ server: this.server, conversation: status()?.conversation ?? '' });
     const answer = await request(`state?${here}`);
     if (turn !== this.turn || open !== this) return false;
-    if (answer.failed) this.tell('bad', answer.failed);
-    else this.taken(answer);
+    if (answer.failed) {
+      this.tell('bad', answer.failed);
+      this.pause = Math.min(this.pause * 1.5, SELDOM);
+      this.plan();
+    } else this.taken(answer);
     return !answer.failed;
   }
 
@@ -113,6 +118,7 @@ class Dialog {
 
   taken(answer) {
     this.data = answer;
+    this.pause = AGAIN;
     if (answer.own && this.part && !OF_A_PROGRAM.includes(this.part)) this.part = OF_A_PROGRAM[0];
     if (this.server && answer.opened?.id !== this.server) this.part = narrow() ? '' : PARTS[1];  // removed elsewhere
     this.draw();
@@ -123,7 +129,7 @@ class Dialog {
   plan() {
     clearTimeout(this.timer);
     if (![...this.data?.servers ?? [], ...this.data?.lent ?? []].some((one) => one.shape === 'run')) return;
-    this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), AGAIN);
+    this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), this.pause);
   }
 
   // ---- what is shown
