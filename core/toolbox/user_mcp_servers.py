@@ -188,6 +188,7 @@ _MOST = 60  # servers of one owner
 _REST = 60.0  # seconds, at least, between two tries of a server that failed; each time twice as many
 _TRIES = 5  # so often a server that failed is tried again unasked
 _PATIENCE = 4.0  # seconds that a question waits for servers that are being started
+_COMES_OF_IT = 30.0  # seconds that the tab which comes back from a sign-in waits: it says whether that was refused
 
 
 class AllMcpServers:
@@ -456,7 +457,7 @@ class OwnerMcpServers:
         kept = await self._store.get(server_id)
         started = {task for task, one in self._shared.starting.items() if one is running_as(self._servers, kept)}
         if started:
-            await asyncio.wait(started, timeout=_PATIENCE)
+            await asyncio.wait(started, timeout=_COMES_OF_IT)
         return await self._one(server_id)
 
     async def sign_out(self, server_id: str) -> None:

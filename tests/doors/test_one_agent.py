@@ -31,6 +31,7 @@ from webui.agent_doors.app import AgentDoors, serve_agent
 from webui.server import Server, address_of, bind
 
 TOKEN = "a-long-token-of-this-test"
+WAIT = 120  # seconds: a busy machine takes its time, and 5 are the clients' own
 WRITTEN: list[str] = []
 ALL: dict[str, Any] = {"mcp": True, "openai": True, "a2a": True}
 
@@ -127,7 +128,7 @@ def test_what_needs_consent_is_not_done_unless_the_policy_allows_it():
 def test_nothing_of_this_machine_or_the_net_is_read_for_a_stranger(content: Any):
     with opened(heron("Never.")) as address:
         body = {"model": "Heron", "messages": [{"role": "user", "content": content}]}
-        answer = httpx.post(f"{address}/v1/chat/completions", json=body, headers=shown())
+        answer = httpx.post(f"{address}/v1/chat/completions", json=body, headers=shown(), timeout=WAIT)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
 
@@ -136,9 +137,11 @@ def test_a_model_that_fails_is_an_error_with_its_status_and_tools_of_the_program
     broken = FnCallAgent([], ScriptedModel(*[ModelUnavailableError(None, "503", "busy")] * 9), name="Broken")
     with opened(broken) as address:
         body: dict[str, Any] = {"model": "Broken", "messages": [{"role": "user", "content": "?"}]}
-        assert httpx.post(f"{address}/v1/chat/completions", json=body, headers=shown()).status_code == 503
+        assert httpx.post(f"{address}/v1/chat/completions", json=body, headers=shown(), timeout=WAIT).status_code == 503
         tools = [{"type": "function", "function": {"name": "x"}}]
-        answer = httpx.post(f"{address}/v1/chat/completions", json={**body, "tools": tools}, headers=shown())
+        answer = httpx.post(
+            f"{address}/v1/chat/completions", json={**body, "tools": tools}, headers=shown(), timeout=WAIT
+        )
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
 
 
@@ -149,7 +152,7 @@ def test_a_model_that_fails_is_an_error_with_its_status_and_tools_of_the_program
 async def test_the_mcp_client_finds_the_agent_as_a_tool_and_asks_it():
     with opened(heron("They fish.", ModelUnavailableError(None, "503", "busy"))) as address:
         async with (
-            httpx2.AsyncClient(headers=shown()) as http,
+            httpx2.AsyncClient(headers=shown(), timeout=WAIT) as http,
             streamable_http_client(f"{address}/mcp", http_client=http) as (read, write, *_),
             ClientSession(read, write) as session,
         ):
@@ -171,7 +174,7 @@ async def test_who_asks_over_mcp_and_wants_to_know_is_told_what_the_agent_does()
 
     with opened(heron(Reply(calls=[("write_note", {"text": "x"})]), "Far.")) as address:
         async with (
-            httpx2.AsyncClient(headers=shown()) as http,
+            httpx2.AsyncClient(headers=shown(), timeout=WAIT) as http,
             streamable_http_client(f"{address}/mcp", http_client=http) as (read, write, *_),
             ClientSession(read, write) as session,
         ):
@@ -186,7 +189,7 @@ async def test_who_asks_over_mcp_and_wants_to_know_is_told_what_the_agent_does()
 
 def rpc(address: str, method: str, params: Any, name: object = 1) -> Any:
     body = {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
-    answer = httpx.post(f"{address}/a2a", json=body, headers=shown(), timeout=30)
+    answer = httpx.post(f"{address}/a2a", json=body, headers=shown(), timeout=WAIT)
     assert answer.status_code == 200
     told = answer.json()
     assert (told["jsonrpc"], told["id"]) == ("2.0", name)
@@ -211,14 +214,14 @@ def newer(text: str, **more: Any) -> Any:
 
 def test_anybody_reads_the_card_and_only_the_token_opens_the_agent():
     with opened(heron("Yes.")) as address:
-        card = httpx.get(f"{address}/.well-known/agent-card.json").json()
+        card = httpx.get(f"{address}/.well-known/agent-card.json", timeout=WAIT).json()
         assert (card["name"], card["description"], card["url"]) == ("Heron", "Knows herons.", f"{address}/a2a")
         assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
         assert card["security"] == [{"bearer": []}]
         for path in ("/a2a", "/v1/models", "/mcp"):
             for headers in ({}, {"authorization": "Bearer wrong-token-here"}, {"authorization": TOKEN}):
-                assert httpx.post(f"{address}{path}", json={}, headers=headers).status_code == 401
-        assert httpx.get(f"{address}/other", headers=shown()).status_code == 404
+                assert httpx.post(f"{address}{path}", json={}, headers=headers, timeout=WAIT).status_code == 401
+        assert httpx.get(f"{address}/other", headers=shown(), timeout=WAIT).status_code == 404
     assert "security" not in agent_card(Host(heron(), Policy()), "http://127.0.0.1", token=False)
 
 
@@ -249,7 +252,7 @@ def test_a_message_of_version_1_0_has_its_own_words():
 def test_a_stream_tells_the_task_its_words_and_its_end(method: str, params: Any):
     with opened(heron("They fish with patience.")) as address:
         body = {"jsonrpc": "2.0", "id": "s", "method": method, "params": params}
-        with httpx.stream("POST", f"{address}/a2a", json=body, headers=shown()) as answer:
+        with httpx.stream("POST", f"{address}/a2a", json=body, headers=shown(), timeout=WAIT) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             told = [json.loads(line[6:])["result"] for line in answer.iter_lines() if line.startswith("data: ")]
     is_new = method == "SendStreamingMessage"
@@ -274,7 +277,7 @@ def test_a_task_that_works_is_cancelled_and_one_that_fails_says_why():
 
     with opened(Slow(name="Slow")) as address:
         task = rpc(address, "message/send", {**older("Q?"), "configuration": {"blocking": False}})
-        assert begun.wait(30)
+        assert begun.wait(WAIT)
         assert rpc(address, "tasks/get", {"id": task["id"]})["status"]["state"] == "working"
         assert rpc(address, "message/send", older("More", taskId=task["id"]))["code"] == -32602
         assert rpc(address, "tasks/cancel", {"id": task["id"]})["status"]["state"] == "canceled"
@@ -300,7 +303,7 @@ def test_a_task_that_works_is_cancelled_and_one_that_fails_says_why():
 )
 def test_what_is_no_request_is_refused_with_the_protocols_own_code(body: bytes, code: int):
     with opened(heron("Never."), a2a=True) as address:
-        answer = httpx.post(f"{address}/a2a", content=body, headers=shown())
+        answer = httpx.post(f"{address}/a2a", content=body, headers=shown(), timeout=WAIT)
     assert answer.json()["error"]["code"] == code
 
 
@@ -318,7 +321,7 @@ def test_what_comes_with_a_message_is_bounded_too_for_it_is_kept(more: Any, code
     deep = 900
     raw = json.dumps(body).replace('"[NESTED]"', "[" * deep + "]" * deep)
     with opened(heron("Never."), a2a=True) as address:
-        answer = httpx.post(f"{address}/a2a", content=raw, headers=shown())
+        answer = httpx.post(f"{address}/a2a", content=raw, headers=shown(), timeout=WAIT)
     assert answer.json()["error"]["code"] == code
 
 
@@ -362,9 +365,9 @@ async def test_no_more_than_so_many_tasks_wait_at_once(monkeypatch: pytest.Monke
 
 def test_without_a_token_only_programs_of_this_machine_are_answered():
     with opened(heron("Yes."), token="off", openai=True) as address:
-        assert httpx.get(f"{address}/v1/models").status_code == 200
+        assert httpx.get(f"{address}/v1/models", timeout=WAIT).status_code == 200
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
-            assert httpx.get(f"{address}/v1/models", headers=headers).status_code == 403
+            assert httpx.get(f"{address}/v1/models", headers=headers, timeout=WAIT).status_code == 403
 
 
 def test_what_makes_no_sense_is_one_sentence(monkeypatch: pytest.MonkeyPatch):

@@ -14,7 +14,7 @@ from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait
+from tests.e2e.chat_steps import ask, ask_and_wait, wait_for_state
 
 KEY = "sk-CANARY-0123456789abcdef"
 
@@ -81,11 +81,15 @@ def test_two_models_answer_side_by_side_until_one_goes_on(app: AppProcess, open_
     expect(second).to_contain_text("This is gamma.")
     page.reload()
     expect(second).to_contain_text("This is gamma.")
+    wait_for_state(page, "idle")
+    before = second.locator(".p-prefer").get_attribute("href")
     ask(page, "And now?")
     expect(page.locator("#chat .p-asked")).to_have_text(["Who are you?", "And now?"])
     expect(second).to_have_count(1)
-    expect(second.locator(".p-prefer")).to_be_visible()
-    second.locator(".p-prefer").click()
+    fresh = second.locator(f".p-prefer:not([href='{before}'])")  # of the question that was asked just now
+    expect(fresh).to_be_visible()
+    wait_for_state(page, "idle")
+    fresh.click()
     expect(page.locator("#chat .p-column")).to_have_count(0)
     expect(page.locator("#top .p-model")).not_to_contain_text("alpha")
     expect(page.locator("#chat .p-number")).to_contain_text(["Version 1 of 2", "Version 2 of 2"])

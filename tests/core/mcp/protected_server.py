@@ -143,7 +143,7 @@ class Protected:
 
     async def user_agrees(self, address: str) -> str:
         """A user's browser: it opens the page, and is sent back to the address that this gives."""
-        async with httpx.AsyncClient() as browser:
+        async with httpx.AsyncClient(timeout=60) as browser:
             answer = await browser.get(address)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]

@@ -366,8 +366,9 @@ def test_a_library_makes_its_graph_in_the_background(tmp_path: Path, monkeypatch
     save = NearGraph.save
 
     def kept(graph: NearGraph, path: Path) -> str:
-        made_now.set()
-        return save(graph, path)
+        digest = save(graph, path)
+        made_now.set()  # its file is there from now on
+        return digest
 
     monkeypatch.setattr(NearGraph, "save", kept)
     config = {"retrieval_type": "vector", "embedding_model": "use", "chunk_size": 32}

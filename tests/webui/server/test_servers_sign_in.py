@@ -32,7 +32,7 @@ def settled(page: RawPage, server: str) -> dict[str, Any]:
 
 def back(address: str) -> str:
     """What the service sends the browser to, once its user agreed."""
-    answer = httpx.get(address)
+    answer = httpx.get(address, timeout=60)
     assert answer.status_code == 302
     return answer.headers["location"]
 
