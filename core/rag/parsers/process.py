@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class Parsed:
 
 
 _POLL = 0.2  # seconds between two checks of the deadline and of `stopped`
-_WORKS = 0.05  # of the time by the clock: a reader that uses so much of a processor has not stopped for ever
+_WORKS = 0.05  # of the time by the clock: a reader that uses so much of a processor, or waits for one, has not stopped
 _WRITES = 64 * 1024 * 1024  # bytes that the worker may write into one file
 
 
@@ -224,6 +224,19 @@ def processor_seconds(process: int) -> float:
         return 0.0
 
 
+def waited_seconds(process: int) -> float:
+    """How long threads of a process were ready to work and no processor was free; 0 where the system does not tell.
+
+    Args:
+        process: Its id.
+    """
+    waited = 0
+    for one in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        with suppress(OSError, ValueError, IndexError):  # a thread may have ended
+            waited += int(one.read_text("ascii", "replace").split()[1])
+    return waited / 1e9
+
+
 def _request(
     request: Mapping[str, Any], limits: Limits, stopped: Callable[[], bool] | None = None, writes: int = _WRITES
 ) -> Generator[dict[str, Any]]:
@@ -248,7 +261,7 @@ class _Worker:
         self._pages = 0
         self._deadline = time.monotonic() + 2 * limits.seconds
         self._moving = threading.Lock()  # of the deadline: each of two threads may move it
-        self._looked, self._used, self._handled = time.monotonic(), 0.0, 0.0
+        self._looked, self._used, self._waited, self._handled = time.monotonic(), 0.0, 0.0, 0.0
         self._over = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._folder = tempfile.TemporaryDirectory(prefix="parlour-", ignore_cleanup_errors=True)
@@ -339,12 +352,13 @@ class _Worker:
         """Whether the process went on since this was asked last, though on a busy machine; then it is given more time.
 
         How much processor time it may use in all is a bound of its own. While the caller handles what it found, the
-        process may have to wait for that.
+        process may have to wait for that. It steps back behind others, so that it may long wait for a processor.
         """
-        now, used = time.monotonic(), processor_seconds(self._process.pid)
+        now, used, waited = time.monotonic(), processor_seconds(self._process.pid), waited_seconds(self._process.pid)
         passed, worked = now - self._looked - self._handled, used - self._used
-        self._looked, self._used, self._handled = now, used, 0.0
-        if worked <= 0 or worked < _WORKS * passed:
+        wanted = worked + max(0.0, waited - self._waited)
+        self._looked, self._used, self._waited, self._handled = now, used, waited, 0.0
+        if worked <= 0 or wanted < _WORKS * passed:
             return False
         self._deadline = now + 2 * self._limits.seconds
         return True

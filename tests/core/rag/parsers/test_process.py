@@ -66,16 +66,20 @@ def test_the_time_in_which_pages_are_indexed_is_not_the_readers(
     assert len(list(found)) == 18
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize(
+    ("worked", "waited", "goes_on"), [(0.1, 0.0, True), (0.01, 0.9, True), (0.01, 0.0, False), (0.0, 0.0, False)]
+)
 def test_on_a_busy_machine_a_reader_that_goes_on_has_the_time_that_it_takes(
-    make_pdf: Make, monkeypatch: pytest.MonkeyPatch, *, goes_on: bool
+    make_pdf: Make, monkeypatch: pytest.MonkeyPatch, *, worked: float, waited: float, goes_on: bool
 ) -> None:
     """The stand-in of a busy machine: at each look at the clock more time has passed than the file may take, and in a
-    tenth of it the reader worked. One that does nothing is given up all the same.
+    tenth of it the reader worked, or in most of it there was no processor for it. One that does next to nothing, though
+    it could, is given up all the same.
     """
     clock = count(0.0, 100.0)
     monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(process, "processor_seconds", lambda _: 0.1 * next(clock) if goes_on else 0.0)
+    monkeypatch.setattr(process, "processor_seconds", lambda _: worked * next(clock))
+    monkeypatch.setattr(process, "waited_seconds", lambda _: waited * next(clock))
     path, limits = make_pdf(*["The lamp is green."] * 3), Limits(seconds=10.0)
     if goes_on:
         assert len(parse(path, "a.pdf", "pdf", limits).blocks) == 3
@@ -93,6 +97,21 @@ def test_the_processor_time_of_a_process_is_what_it_says_of_itself() -> None:
     assert process.processor_seconds(os.getpid()) > before
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     assert process.processor_seconds(int(gone.stdout)) == 0.0
+
+
+def test_the_time_that_a_process_waits_for_a_processor_is_what_the_system_says_of_its_threads() -> None:
+    core = min(os.sched_getaffinity(0))
+    works = f"import os; os.sched_setaffinity(0, {{{core}}}); print(flush=True)\nwhile True: pass"
+    two = [subprocess.Popen([sys.executable, "-c", works], stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        ends = time.monotonic() + 60
+        while min(process.waited_seconds(one.pid) for one in two) < 0.05:  # each waits while the other works
+            assert time.monotonic() < ends
+    finally:
+        for one in two:
+            one.kill()
+            one.communicate()
+    assert process.waited_seconds(two[0].pid) == 0.0
 
 
 def test_a_file_that_unpacks_without_end_is_given_up(tmp_path: Path) -> None:
