@@ -23,7 +23,8 @@ class OwnerSettings:
     """The settings of one owner. What is somebody else's does not exist.
 
     The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, `unread`
-    (ids of conversations), `places` (who holds one, by `places.Places`), and those of `preferences.Preferences`.
+    (ids of conversations), `lost_libraries` (ids of libraries that others deleted), `places` (who holds one, by
+    `places.Places`), and those of `preferences.Preferences`.
     """
 
     def __init__(self, database: Database, owner: str) -> None:
