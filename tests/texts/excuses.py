@@ -54,6 +54,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.documents: DocumentStore.*
         core.storage.reading_rows: waiting_of
         core.storage.libraries: LibraryStore.*
+        core.storage.lost_libraries: lost_to
         core.storage.files: FileStore.*
         core.storage.folders: FolderStore.* folder_of
         core.storage.ingested: IngestedStore.*
