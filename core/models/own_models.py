@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from core.models.menu import MenuService
     from core.readiness import Part
     from core.settings import Settings
-    from core.storage.model_services import ModelService, ModelServiceStore
-    from core.storage.stores import Stores
+    from core.storage.model_services import ModelService
+    from core.storage.stores import OwnerStores, Stores
 
 _TEST_SECONDS = 30.0
 _PATIENCE = 3  # times as long a model may take that is to be used: it may have to be loaded first
@@ -115,9 +115,7 @@ class AllModels:
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
         stores = self._stores.of(owner)
-        others = LentModels(stores.lent, stores.settings, self.settings)
-        usual = UsualModel(stores.model_services, others, stores.answered)
-        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings), others, usual)
+        return OwnerModels(self, stores, LentModels(stores.lent, stores.settings, self.settings))
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
@@ -132,24 +130,21 @@ class OwnerModels:
         weight_files: The files of built-in models.
     """
 
-    def __init__(
-        self,
-        shared: AllModels,
-        owner: str,
-        store: ModelServiceStore,
-        notes: ModelNotes,
-        others: LentModels,
-        usual: UsualModel,
-    ) -> None:
-        self.notes = notes
+    def __init__(self, shared: AllModels, stores: OwnerStores, others: LentModels) -> None:
+        self.notes = ModelNotes(stores.settings)
         self.others = others
         self._shared = shared
         self._pool = shared.pool
-        self._owner = owner
-        self._store = store
-        self._usual = usual
-        self.is_local = owner in shared.keepers
+        self._owner = stores.owner
+        self._stores = stores
+        self._store = stores.model_services
+        self.is_local = stores.owner in shared.keepers
         self.weight_files = shared.weight_files
+
+    @cached_property
+    def _usual(self) -> UsualModel:
+        """What changes which model answers: made when somebody changes it, since a question does not."""
+        return UsualModel(self._store, self.others, self._stores.answered)
 
     # ---- the one that answers
 
