@@ -70,14 +70,14 @@ async def beside_a_scan(engine: Engine) -> tuple[list[float], bool]:
     """The first words while a scan is recognised, and whether it still was after them."""
     owner, ours = "scanner", psutil.Process()
     file = await engine.stores.of(owner).files.put("scan.pdf", scanned())
-    talk = await engine.stores.of(owner).conversations.create()
-    run = await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])
+    talk = talk_of(engine, owner, (await engine.stores.of(owner).conversations.create()).id)
+    run = await talk.ask("When does the bell ring?", [file.id])
     # A process that has computed for longer than a start takes is recognising.
     while max((sum(one.cpu_times()[:2]) for one in ours.children(recursive=True)), default=0.0) < READS:  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.2)
     found = await chats(engine, "beside a scan")
     goes_on = not run.reply().text
-    await run.stop()
+    await talk.stop()
     await run.wait()
     return found, goes_on
 

@@ -15,6 +15,7 @@ from core.storage.database import Database
 from core.storage.people import PeopleStore
 from webui.auth import Cookies, Owners, PageToken
 from webui.middleware.accounts import SESSION, AccountsMiddleware
+from webui.panels.sign_in import not_allowed_page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -78,7 +79,7 @@ async def measured(folder: Path) -> list[Figure]:
     unknown = await cpu(lambda: signs_in("nobody", PASSWORD), 5)
     token = (await people.open_session(await people.store.get((await people.store.list())[0].id), browser="")).token
     cookies = Cookies("key")
-    app = AccountsMiddleware(_inside, people, cookies, guests=False)
+    app = AccountsMiddleware(_inside, people, cookies, guests=False, refusal=not_allowed_page)
     scope = _scope(f"{cookies.name}{SESSION}={token}")
     asked = await cpu(lambda: app(scope, _nothing, _unread), REQUESTS)
     owners = Owners("key", local=True)

@@ -14,8 +14,8 @@ def main(llm=LLM, questions: tuple[str, ...] = ("My name is Kim.", "What is my n
     answers = []
     for question in questions:
         memory.add_message(Message("user", question))
-        fitting = memory.get_history_messages()
-        reply = assistant.run_nonstream(list(dropwhile(lambda said: said.role != "user", fitting)))
+        fitting = dropwhile(lambda said: said.role != "user", memory.get_history_messages())
+        reply = assistant.run_nonstream(list(fitting))
         for message in reply:
             memory.add_message(message)
         answers.append(reply[-1].get_text_content())

@@ -28,7 +28,7 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     agent: Any = agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
 
     @asynccontextmanager
-    async def agent_for(services: Any, documents: list[str]) -> AsyncIterator[Any]:
+    async def agent_for(services: Any, documents: dict[str, list[str]]) -> AsyncIterator[Any]:
         yield agent
 
     async def policy() -> Policy:

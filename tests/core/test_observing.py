@@ -125,8 +125,9 @@ def test_what_another_thread_is_still_importing_is_not_used_yet(monkeypatch: pyt
 def test_a_gauge_waits_for_what_another_thread_is_still_importing(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     metrics: Any = ModuleType("opentelemetry.metrics")
-    metrics.__spec__ = ModuleSpec("opentelemetry.metrics", None)
-    metrics.__spec__._initializing = True
+    spec: Any = ModuleSpec("opentelemetry.metrics", None)
+    spec._initializing = True
+    metrics.__spec__ = spec
     metrics.get_meter = lambda _: SimpleNamespace(create_observable_gauge=lambda name, *_, **__: made.append(name))
     monkeypatch.setitem(sys.modules, "opentelemetry.metrics", metrics)
     observing.gauge("parlour.things", "Things.", lambda: 1.0)

@@ -169,8 +169,8 @@ async def test_the_mcp_client_finds_the_agent_as_a_tool_and_asks_it():
 async def test_who_asks_over_mcp_and_wants_to_know_is_told_what_the_agent_does():
     told: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
 
     with opened(heron(Reply(calls=[("write_note", {"text": "x"})]), "Far.")) as address:
         async with (
@@ -179,7 +179,7 @@ async def test_who_asks_over_mcp_and_wants_to_know_is_told_what_the_agent_does()
             ClientSession(read, write) as session,
         ):
             await session.initialize()
-            said = await session.call_tool("ask", {"question": "How far?"}, progress_callback=progress)
+            said = await session.call_tool("ask", {"question": "How far?"}, progress_callback=heard)
     assert getattr(said.content[0], "text", "").startswith("Far.")
     assert told == [(1.0, None, "The tool write_note is called."), (2.0, None, "The tool write_note failed.")]
 

@@ -10,6 +10,7 @@ from core import BasicAgent, FnCallAgent, Limits, tool
 from core.agents.tools import AgentTool
 from core.errors import LimitReachedError, SettingsError
 from core.llm.base import BaseChatModel
+from core.llm.request import ChatRequest, Stream
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply as Said
@@ -76,7 +77,7 @@ def test_a_limit_of_cost_counts_the_models_of_agents_that_are_called_and_of_chai
 
 def test_a_limit_of_cost_holds_for_listed_models_models_here_and_models_that_tell_their_cost():
     class Own(BaseChatModel):
-        async def _stream(self, request: Any) -> Any:
+        async def _stream(self, request: ChatRequest) -> Stream:
             yield MessageStarted()
             yield TextDelta("Done.")
             yield MessageFinished("stop")

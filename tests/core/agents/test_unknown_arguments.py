@@ -109,8 +109,9 @@ def test_a_step_of_the_programs_own_that_takes_any_name_may_mean_whatever_it_is_
         def _run(self, messages: list[Message], lang: str = "en", **kwargs: Any) -> Iterator[list[Message]]:
             yield [Message("assistant", str(kwargs[name]))]
 
-    assert Own().run_nonstream(ASKED, **{name: 3})[-1]["content"] == "3"
-    assert Own().ask("Go", **{name: 3}).text == "3"
+    given: dict[str, Any] = {name: 3}
+    assert Own().run_nonstream(ASKED, **given)[-1]["content"] == "3"
+    assert Own().ask("Go", **given).text == "3"
 
 
 def test_a_tool_that_takes_any_name_is_not_handed_what_belongs_elsewhere():

@@ -107,7 +107,7 @@ def test_a_stall_is_told_with_its_place_and_nothing_that_was_said(one: Watched) 
 
 def deep(work: Callable[[], None], depth: int = 30) -> None:
     """Calls it below many calls of our own and of the standard library in turn."""
-    functools.reduce(lambda _, __: deep(work, depth - 1) if depth else work(), [0, 0])
+    functools.reduce(lambda _, __: deep(work, depth - 1) if depth else work(), [None, None])
 
 
 def test_the_line_begins_with_the_innermost_call_and_stays_short(one: Watched) -> None:

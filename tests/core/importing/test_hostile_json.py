@@ -175,13 +175,14 @@ def test_where_no_version_is_marked_as_shown_the_last_one_is() -> None:
 
 def test_the_text_of_a_passage_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
-    plainly = shared_turns._plainly
+    inner: Any = shared_turns  # a name of its own is replaced
+    plainly = inner._plainly
 
     def counted(text: str) -> str:
         texts.append(text)
         return plainly(text)
 
-    monkeypatch.setattr(shared_turns, "_plainly", counted)
+    monkeypatch.setattr(inner, "_plainly", counted)
     citations = [{**CITATION, "cited": False, "number": number} for number in range(1, 6)]
     read(talk(turn(messages=[found(*range(1, 6), content="y")] * 50, citations=citations)))
     assert texts.count(CITATION["text"]) == 5

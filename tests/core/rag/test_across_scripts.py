@@ -134,7 +134,8 @@ def test_the_question_is_made_into_a_vector_once(file: IndexFile) -> None:
 @pytest.mark.parametrize("script", ["Chinese", "other"])
 def test_of_each_model_that_is_installed_the_mean_of_questions_is_known(name: LocalName, script: Script) -> None:
     model = LocalEmbedder(name).model
-    mean = np.array(across._means()[model][script], np.float32)
+    inner: Any = across
+    mean = np.array(inner._means()[model][script], np.float32)
     asked = unit(mean + np.linspace(-0.05, 0.05, len(mean)))
     apart = without_common(model, asked, script)
     assert float(np.linalg.norm(apart)) == pytest.approx(1, abs=1e-5)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs import lease
-from core.runs.feed import Feed
+from core.runs.feed import Feed, Tidings
 from core.runs.lease import Sharing
 from core.runs.manager import Runs
 from core.runs.redis_feed import feed_at
@@ -133,9 +133,9 @@ def quiet(feed: Feed) -> Any:
     """Tells all but the end."""
     publish = feed.publish
 
-    async def told(run_id: str, epoch: int, events: Any) -> None:
-        if not any(one.event.kind == "run_finished" for one in events):
-            await publish(run_id, epoch, events)
+    async def told(tidings: Sequence[Tidings]) -> None:
+        ends = {run.run_id for run in tidings if any(one.event.kind == "run_finished" for one in run.events)}
+        await publish([run for run in tidings if run.run_id not in ends])
 
     return told
 

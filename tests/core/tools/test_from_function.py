@@ -231,7 +231,7 @@ def test_a_parameter_that_gathers_what_the_tool_does_not_want_is_not_for_a_model
         return str(number)
 
     made = tool(counts)
-    assert list(made.parameters["properties"]) == ["number"]
+    assert list(made.schema["properties"]) == ["number"]
     assert made.call({"number": 3}) == "3"
 
 
@@ -247,7 +247,7 @@ def test_a_typed_dict_of_the_standard_library_is_a_parameter():
     def bake(cakes: list[Cake]) -> str:
         return str(cakes)
 
-    (shape,) = bake.parameters["$defs"].values()
+    (shape,) = bake.schema["$defs"].values()
     assert (list(shape["properties"]), shape["required"]) == (["layers", "name"], ["layers"])
     assert bake.call({"cakes": [{"layers": "2"}]}) == "[{'layers': 2}]"
 

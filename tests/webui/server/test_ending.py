@@ -180,7 +180,7 @@ def test_with_replies_streams_a_socket_and_a_document_in_the_midst_it_ends_in_ti
         text = base64.b64encode("\n\n".join(f"Line {n} of very many lines." for n in range(150_000)).encode()).decode()
         document = {"type": "file", "file": {"filename": "long.txt", "file_data": f"data:text/plain;base64,{text}"}}
         hello, begun = [{"role": "user", "content": "Hello."}], threading.Semaphore(0)
-        asked = [{"messages": hello}, {"messages": hello}]
+        asked: list[dict[str, Any]] = [{"messages": hello}, {"messages": hello}]
         asked.append({"messages": [{"role": "user", "content": [{"type": "text", "text": "What?"}, document]}]})
         readers = [threading.Thread(target=held, args=(app, key, body, begun)) for body in asked]
         for reader in readers:

@@ -199,12 +199,12 @@ async def test_who_wants_to_know_is_told_what_is_going_on_while_the_assistant_an
     token = await house.engine.outward.of(ADMIN).renew_token()
     told: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
 
     async with client(house, token, mode=mode) as asked:
         await asked.call_tool("ask", {"question": "With which word does the vault open?"})
-        await asked.call_tool("ask", {"question": "Keep that."}, progress_callback=progress)
+        await asked.call_tool("ask", {"question": "Keep that."}, progress_callback=heard)
     assert told[:2] == [(1.0, None, "The tool storage is called."), (2.0, None, "The tool storage failed.")]
 
 

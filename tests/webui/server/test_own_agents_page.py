@@ -142,7 +142,7 @@ async def test_frames_of_a_reply_read_no_table_and_another_choice_is_shown_at_on
         assert program is not None
         read, reads, frames = program.chosen, list[str](), 0
 
-        async def counted(talk: Conversation) -> int:
+        async def counted(talk: Conversation) -> int | None:
             reads.append(talk.id)
             return await read(talk)
 

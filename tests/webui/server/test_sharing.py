@@ -51,8 +51,8 @@ async def test_who_has_the_link_hears_nothing_of_other_versions_and_of_exports(
     thread = await here.engine.stores.of(here.owner).conversations.thread(view.conversation_id)
     await here.act(view, do="regenerate", id=thread[-1].id)
     await here.over(view)
-    asked = {"params": {"id": view.conversation_id}, "headers": {"accept-language": lang}}
-    page = (await here.client.get("/shares/preview", **asked)).text
+    headers = {"accept-language": lang}
+    page = (await here.client.get("/shares/preview", params={"id": view.conversation_id}, headers=headers)).text
     assert says in page
     assert not re.search("export|version|JSON|导出|版本", page.partition("<body")[2], re.IGNORECASE)
 

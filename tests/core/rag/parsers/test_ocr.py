@@ -311,5 +311,5 @@ def test_two_columns_of_prose_in_a_scan_are_no_table() -> None:
 
 def test_letters_of_ten_pixels_are_read_in_a_figure_as_small_as_a_stamp() -> None:
     image = paper("Rainfall in May: 83 mm", "五月降雨量八十三毫米", dpi=51)
-    found = words_of(Pixels(*image.size, image.tobytes()))
+    found = words_of(Pixels(image.width, image.height, image.tobytes()))
     assert [one.replace(" ", "") for one in found] == ["RainfallinMay:83mm", "五月降雨量八十三毫米"]
