@@ -46,7 +46,6 @@ ALLOWED = {
     "core.toolbox.user_mcp_servers.AllMcpServers.of": FACTORIES,
     "core.workspace.services.Services.of": FACTORIES,
     "core.mcp.servers.OwnerServers.__init__": BOUND,
-    "core.models.own_models.OwnerModels.__init__": BOUND,
     "core.mcp_endpoint.OwnerMcpAccess.__init__": BOUND,
     "core.runs.manager.OwnerRuns.__init__": BOUND,
     "core.runs.owner_replies.OwnerReplies.__init__": BOUND,
