@@ -47,7 +47,11 @@ def test_a_question_that_was_sent_as_the_page_was_left_is_a_draft_only_where_it_
 def _before_it_knows_its_conversation(page: Page, address: str) -> list[Route]:
     """Load the page; what it asks stays unanswered, so it does not know what it shows."""
     held: list[Route] = []
-    page.route("**/queue/join*", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/queue/join*", hold)
     page.goto(address, wait_until="domcontentloaded")
     wait_for_script(page)
     expect(page.locator("#composer textarea")).to_be_attached()
