@@ -423,7 +423,8 @@ _LISTED: Mapping[str, str] = {
         webui.server: address_of bind
         webui.words: Words.*
     """,
-    "made of what is fed: block_text() of a table, turn() of each turn": """
+    "made of what is fed: block_text() of a table, turn() of each turn, html() of each text in it": """
+        core.export.html_page: HtmlWriter.turns
         core.export.markdown: MarkdownWriter.turns
         core.tools.documents: table_text
     """,

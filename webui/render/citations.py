@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.llm.wire.cited import host_of
@@ -106,6 +107,7 @@ BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
 # `assets/js/source.js` leaves them out where a reply is copied. A supported sentence has one where nothing was counted.
 _SIGNS = {"weak": "≈", "unsupported": "?", "supported": "Σ"}
+_escaped = lru_cache(64)(escaped)  # nearly all signs of a reply say the same
 
 
 def claim_notes(
@@ -118,13 +120,13 @@ def claim_notes(
     notes: list[tuple[int, str]] = []
     alone = {one.end for one in reply.uncounted if one.block == block and one.end}
     missing = missing_marks((one for one in reply.claims if one.block == block), text)
-    web, denied = _is_web(reply), _denied(reply)
+    web, denied, of_message = _is_web(reply), _denied(reply), escaped(message_id)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
         made = cite(list(numbers)) if (numbers := missing.get(claim.end)) else ""
         if claim.verdict != "supported" or claim.end in alone:
-            searched = "" if web else f"{escaped(message_id)}.{index}"
+            searched = "" if web else f"{of_message}.{index}"
             judged = (block, claim.end) in denied
             made += _sign(claim, words, searched, judged=judged, uncounted=claim.end in alone)
         notes += [(claim.end, made)] if made else []
@@ -239,7 +241,7 @@ def _sign(claim: Checked, words: Words, searched: str, *, judged: bool, uncounte
     if uncounted:
         alone = words("claims.uncounted_here")
         said = words.line(alone, said) if said else alone
-    said = escaped(said)
+    said = _escaped(said)
     link = f' role="button" href="#do-again-{searched}"' if searched else ""
     kind = f"{'p-do ' if searched else ''}p-claim p-{claim.verdict}"
     inner = f'<span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span>'
