@@ -426,6 +426,7 @@ _LISTED: Mapping[str, str] = {
     "made of what is fed: block_text() of a table, turn() of each turn, html() of each text in it": """
         core.export.html_page: HtmlWriter.turns
         core.export.markdown: MarkdownWriter.turns
+        core.export.sharing: _Making.turns
         core.tools.documents: table_text
     """,
     "what scope_of, which is fed, has cut, with single blanks": """

@@ -180,6 +180,7 @@ def form_rows(blocks: Iterable[Block]) -> tuple[Block, ...]:
     found: list[Block] = []
     rows: list[tuple[str, str]] = []
     for block in blocks:
+        texts: dict[str, Block] = {}  # one for all lines that are the same, as empty ones are
         for line in block.text.split("\n"):
             field = _FIELD.match(line)
             if field:
@@ -187,7 +188,9 @@ def form_rows(blocks: Iterable[Block]) -> tuple[Block, ...]:
                 continue
             found += _as_table(rows, block.page)
             rows = []
-            found.append(replace(block, text=line))
+            if line not in texts:
+                texts[line] = replace(block, text=line)
+            found.append(texts[line])
     return (*found, *_as_table(rows, None))
 
 
