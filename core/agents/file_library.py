@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _AT_A_TIME = min(4, os.cpu_count() or 1)  # files that are read: each has a process of its own
 _MOST_FILES = 10_000  # of one folder
+_LONGEST_PART = 1_000  # characters of a pattern between two slashes: `fnmatch` takes squared time for them
 _LONGEST_NAME = 255
 
 _Key: TypeAlias = tuple[str, int, int]
@@ -325,7 +326,7 @@ def _files_at(path: str) -> list[_Wanted]:
         return [_Wanted(path)]
     if _is(file.is_dir):
         found, said = _in_folder(file), f"The folder {str(file.absolute())!r} has no files."
-    elif glob.has_magic(path):
+    elif glob.has_magic(path) and max(map(len, file.parts)) <= _LONGEST_PART:
         found, said = _matching(file), f"No file matches {path!r}."
     else:
         _existing_file(path)
