@@ -135,18 +135,13 @@ def check(path: Path, *, name: str = "") -> None:
 
 
 def _looking(stage: Stage) -> Iterator[ArrivingConversation]:
+    """Its conversations; before each, whether the work is to end."""
     for one in stage:
         stage.look()
         yield one
 
 
-def _read(
-    path: Path,
-    name: str,
-    stage: Stage,
-    left_out: Counter[str],
-    told: Callable[[float], None],
-) -> str:
+def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:
     if not path.is_file():
         raise problem("import_folder" if path.is_dir() else "import_no_file", file=name)
     with path.open("rb") as file:
