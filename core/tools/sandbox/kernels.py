@@ -246,7 +246,7 @@ class Kernels:
         choice = self.choice
         if choice is None or not choice.driver or self._root is None:
             return
-        if not self._ahead or self._spare is not None:
+        if not self._ahead or self._closed or self._spare is not None:
             return
         self._spare = asyncio.create_task(self._made(), name="sandbox-spare")
         self._spare.add_done_callback(self._spare_done)

@@ -428,6 +428,23 @@ async def test_a_self_test_that_fails_in_an_unforeseen_way_turns_the_tool_off(mo
     await kernels.aclose()
 
 
+async def test_no_kernel_is_made_ready_once_closing_began(
+    driver: str, opened: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(driver, ahead=True) as kernels:
+        if kernels is None:
+            return
+        await kernels.run("a", "1")
+        await kernels.warmed()
+        closing = asyncio.create_task(kernels.aclose())
+        while kernels.keys:
+            await asyncio.sleep(0)
+        kernels.warm()
+        await closing
+        await kernels.warmed()
+        assert caplog.records == []
+
+
 async def test_a_plain_user_has_kernels_too(as_plain_user: Callable[..., Any], driver: str) -> None:
     told = as_plain_user(_AS_PLAIN_USER.replace("DRIVER", driver))
     assert told["driver"] == driver or (not told["driver"] and told["reason"])
