@@ -8,6 +8,7 @@ const wanted = () => new URLSearchParams(location.search).get('demo') ?? '';
 let asked = '';    // the one that was asked for and has not come yet
 let until = 0;
 let began = '';    // the one that plays, or was told to
+let taken = 0;     // when taking over was asked for last
 
 export function watch(name) {
   if (wanted() !== name) history.pushState({}, '', `./?demo=${encodeURIComponent(name)}`);
@@ -24,7 +25,12 @@ export const back = () => move({ do: 'demostep', to: 'back' }, '#demo .p-demo-ba
 export const forward = () => move({ do: 'demostep', to: 'on' }, '#demo .p-demo-on');
 export const stepTo = (n) => move({ do: 'demostep', to: n }, `#demo .p-marks [data-n="${n}"]`);
 export const faster = () => move({ do: 'demospeed' }, '#demo .p-demo-speed');
-export const takeOver = () => move({ do: 'demotake' }, '#composer textarea');
+
+export function takeOver() {
+  if (Date.now() - taken < 1000) return;  // the second press of a double click
+  taken = Date.now();
+  move({ do: 'demotake' }, '#composer textarea');
+}
 
 function follow() {
   const now = status();

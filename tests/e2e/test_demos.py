@@ -30,9 +30,12 @@ def test_a_demonstration_is_watched_stepped_through_and_taken_over(
     expect(page.locator("#page .p-evidence")).to_contain_text("policy.pdf")
     page.get_by_role("button", name="Play").click()
     expect(strip).to_have_attribute("data-playing", "1")
-    page.get_by_role("button", name="Take over").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if request.method == "POST" else None)
+    page.get_by_role("button", name="Take over").dblclick()
     expect(page).to_have_url(re.compile(r"\?c="))
     expect(page.locator("#composer textarea")).to_be_visible()
     ask_and_wait(page, "And then?", "scripted")  # by the model that is there, from the document that came along
+    assert sum("demotake" in one for one in asked) == 1, "once for both clicks"
     page.go_back()
     expect(chat(page)).not_to_contain_text("And then?")

@@ -35,8 +35,11 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(tmp_path: Path, brow
             page.wait_for_url(f"{here}/")
             page.goto(f"{here}/account")
             page.locator("#passkey-password").fill(GOOD)
-            page.get_by_role("button", name="Add a passkey").click()
+            asked: list[str] = []
+            page.on("request", lambda request: asked.append(request.url))
+            page.get_by_role("button", name="Add a passkey").dblclick()
             expect(page.get_by_role("button", name="Remove", exact=True)).to_be_visible()
+            assert asked.count(f"{here}/account/passkey/begin") == 1, "once for both clicks"
             page.get_by_role("button", name="Sign out").click()
             page.wait_for_url(f"{here}/sign-in")
             page.get_by_role("button", name="Sign in with a passkey").click()

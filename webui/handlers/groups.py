@@ -67,11 +67,11 @@ class GroupRoutes:
         works |= {"add": self.add, "remove": self.remove}
         return [
             *(
-                Route(f"/people/group-{name}", self._pages.answering(work, self._people), methods=["POST"])
+                Route(f"/people/group-{name}", self._pages.answering(work, self._people), methods=["GET", "POST"])
                 for name, work in works.items()
             ),
             Route("/lending", self.lending, methods=["GET"]),
-            Route("/lending/set", self._pages.answering(self.lend, self._lending), methods=["POST"]),
+            Route("/lending/set", self._pages.answering(self.lend, self._lending), methods=["GET", "POST"]),
         ]
 
     # ---- groups

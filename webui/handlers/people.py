@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from core.limits import RateLimiter
     from core.people.people import Known, SignedIn
-    from core.storage.people import Invitation
+    from core.storage.people import Invitation, Person
     from webui.auth import Owners
     from webui.context import WebContext
     from webui.words import Words
@@ -95,9 +95,9 @@ class PeopleRoutes:
             *GroupRoutes(self._engine, self, self._listed).table(),
             *PasskeyRoutes(self._settings, self, self._owners.cookies).table(),
             Route("/account", self.account, methods=["GET"]),
-            *(Route(f"/account/{name}", self._mine(work), methods=["POST"]) for name, work in mine.items()),
+            *(Route(f"/account/{name}", self._mine(work), methods=["GET", "POST"]) for name, work in mine.items()),
             Route("/people", self.people, methods=["GET"]),
-            *(Route(f"/people/{name}", self._theirs(work), methods=["POST"]) for name, work in theirs.items()),
+            *(Route(f"/people/{name}", self._theirs(work), methods=["GET", "POST"]) for name, work in theirs.items()),
         ]
 
     # ---- the way in
@@ -187,7 +187,7 @@ class PeopleRoutes:
         return await self._account(request)
 
     async def change_password(self, request: Request, known: Known, form: Form) -> Response:
-        """Another password, for who knows the old one."""
+        """Another password, for who knows the old one; the first one for who signed in by another way a moment ago."""
         await self._people.change_password(
             known, form.get("old", ""), form.get("new", ""), address=self.address_of(request)
         )
@@ -201,8 +201,10 @@ class PeopleRoutes:
         return _to("../sign-in") if session == known.session.id else _to("../account")
 
     async def leave(self, request: Request, known: Known, form: Form) -> Response:
-        """Delete one's own account with everything."""
-        await self._people.check_password_of(known, form.get("password", ""), address=self.address_of(request))
+        """Delete one's own account with everything; who has no password types the name, so that no click is enough."""
+        person = await self._people.check_password_of(known, form.get("password", ""), address=self.address_of(request))
+        if not person.password:
+            _check_typed(form, person)
         gone = await self._people.remove(known.person, known.person.id)
         self._engine.stores.api_keys.forget()
         await self._engine.belongings.delete(gone.id)
@@ -254,8 +256,7 @@ class PeopleRoutes:
     async def delete(self, request: Request, known: Known, form: Form) -> Response:
         """Delete somebody with everything, where their name was typed."""
         person = await self._people.store.get(form.get("person", ""))
-        if form.get("name", "").strip() != person.name:
-            raise ParlourError("The name was not typed.", key="name_not_typed", name=person.name)
+        _check_typed(form, person)
         gone = await self._people.remove(known.person, person.id)
         self._engine.stores.api_keys.forget()
         await self._engine.belongings.delete(gone.id)
@@ -360,7 +361,7 @@ class PeopleRoutes:
         known: Known = request.scope["known"]
         words = self.words_of(request)
         shown = ShownAccount(
-            known.person,
+            await self._people.store.get(known.person.id),
             known.session.id,
             await self._people.store.sessions_of(known.person.id),
             problem,
@@ -410,9 +411,14 @@ class PeopleRoutes:
         work: Callable[[Request, Known, Form], Awaitable[Response]],
         page: Callable[..., Awaitable[Response]],
     ) -> Callable[[Request], Awaitable[Response]]:
-        """What answers a form with work, or with a page that says what went wrong."""
+        """What answers a form with work, or with a page that says what went wrong.
+
+        Its address stands above that page, and may be opened again: that leads to the page of the form.
+        """
 
         async def answer(request: Request) -> Response:
+            if request.method != "POST":
+                return _to(f"../{request.url.path.split('/')[-2]}")
             form = await _form(request)
             try:
                 return await work(request, request.scope["known"], form)
@@ -444,6 +450,12 @@ async def _form(request: Request) -> dict[str, str]:
     except ValueError:
         return {}
     return dict(pairs)
+
+
+def _check_typed(form: Form, person: Person) -> None:
+    """Raises ParlourError: the name of who is to be deleted was not typed."""
+    if form.get("name", "").strip() != person.name:
+        raise ParlourError("The name was not typed.", key="name_not_typed", name=person.name)
 
 
 def _to(place: str) -> RedirectResponse:

@@ -82,8 +82,8 @@ def _row(one: Shareable, groups: Sequence[Loan], words: Words) -> str:
     return (
         f'<tr id="{one.kind}-{escape(one.thing)}"><td><b dir="auto">{escape(one.name)}</b>'
         f"<small>{escape(said or words('lending.with_nobody'))}</small>"
-        f"<details{opened}><summary>{escape(words('lending.share', name=one.name))}</summary><div>{forms}</div>"
-        "</details></td></tr>"
+        f"<details{opened}><summary>{escape(words('lending.share', name=one.name))}</summary>"
+        f'<div class="groups">{forms}</div></details></td></tr>'
     )
 
 
@@ -102,7 +102,7 @@ def _form(one: Shareable, group: Loan, words: Words) -> str:
     )
     label = escape(words("lending.share_with", name=one.name, group=group.group))
     return (
-        f'<form method="post" action="./lending/set">{hidden}<label>{escape(group.group)}'
+        f'<form method="post" action="./lending/set">{hidden}<label><span dir="auto">{escape(group.group)}</span>'
         f'<select name="how" aria-label="{label}">{options}</select></label>'
         f"<button>{escape(words('lending.set'))}</button></form>"
     )

@@ -26,7 +26,8 @@ _STYLE: Final = (
     LOOK
     + """
 body { display: block; }
-main.wide { width: auto; max-width: 840px; margin: 0 auto; padding: 24px; }
+main.wide { width: auto; max-width: 840px; margin: 0 auto; padding: 24px; overflow-wrap: anywhere; }
+.when, .yes { white-space: nowrap; }
 header { display: flex; align-items: baseline; gap: 16px; border-bottom: 1px solid var(--rule); padding-bottom: 16px;
   margin-bottom: 24px; }
 header h1 { font-size: 19px; margin: 0; }
@@ -54,6 +55,10 @@ td form, td select, td input { max-width: 100%; }
 details div { max-width: 640px; }
 summary { cursor: pointer; padding: 8px 0; font-size: 13px; color: var(--ink-2); }
 details div { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 0; }
+details .groups { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; align-items: center;
+  max-width: 520px; }
+.groups form, .groups label { display: contents; }
+.groups span { justify-self: start; }
 .made { border: 1px solid var(--accent); border-radius: 10px; padding: 16px; background: var(--sheet);
   margin-top: 16px; overflow-wrap: anywhere; }
 .made code { font-size: 14px; }
@@ -143,21 +148,23 @@ def account_page(shown: ShownAccount, words: Words) -> str:
     links += [("./people", "people.title")] if shown.keeps else []
     anchors = " ".join(f'<a href="{to}">{escape(words(key))}</a>' for to, key in links)
     link = f'<p class="row">{anchors}</p>' if anchors else ""
+    old = [("old", "current-password")] if shown.me.password else []
     fields = "".join(
         f'<label>{escape(words(f"account.{name}"))}<input type="password" name="{name}" required autocomplete="{how}">'
         "</label>"
-        for name, how in (("old", "current-password"), ("new", "new-password"))
+        for name, how in (*old, ("new", "new-password"))
     )
+    change, note, do = ("change", "how", "change_do") if shown.me.password else ("choose", "choose_how", "choose_do")
     body = (
         f"<p>{escape(words('account.signed_in_as', name=shown.me.name, role=words(f'role.{shown.me.role}')))}</p>"
         f"{told_html(shown.problem, shown.said)}{link}"
         f'<form class="row" method="post" action="./sign-out"><button class="plain">{escape(words("account.sign_out"))}'
         f"</button></form>"
         f"<h2>{escape(words('account.browsers'))}</h2><table><tbody>{rows}</tbody></table>"
-        f"<h2>{escape(words('account.change'))}</h2>"
+        f"<h2>{escape(words(f'account.{change}'))}</h2>"
         f'<form class="form" method="post" action="./account/password">{fields}'
-        f'<p class="note">{escape(words("account.how", n=SHORTEST))}</p>'
-        f"<button>{escape(words('account.change_do'))}</button></form>"
+        f'<p class="note">{escape(words(f"account.{note}", n=SHORTEST, name=shown.me.name))}</p>'
+        f"<button>{escape(words(f'account.{do}'))}</button></form>"
         f"{_passkeys(shown, words)}"
         f"<h2>{escape(words('account.leave'))}</h2><p>{escape(words('account.leave_say'))}</p>"
         '<p class="row">'
@@ -166,14 +173,22 @@ def account_page(shown: ShownAccount, words: Words) -> str:
             for form, name in (("bundle", words("settings.export_bundle")), *_FORMS)
         )
         + '</p><form class="form" method="post" action="./account/delete">'
-        f"<label>{escape(words('account.old'))}<input type='password' name='password' required "
-        f"autocomplete='current-password'></label>"
+        f"{_sure(shown.me, words)}"
         f'<button class="plain danger">{escape(words("account.leave_do"))}</button></form>'
     )
     return house_page(words("account.title"), body, words)
 
 
 # ---- parts
+
+
+def _sure(me: Person, words: Words) -> str:
+    """The field without which an account is not deleted."""
+    if me.password:
+        field = "<input type='password' name='password' required autocomplete='current-password'>"
+        return f"<label>{escape(words('account.old'))}{field}</label>"
+    field = "<input name='name' required autocomplete='off'>"
+    return f"<label>{escape(words('people.type_name', name=me.name))}{field}</label>"
 
 
 def _passkeys(shown: ShownAccount, words: Words) -> str:
@@ -306,7 +321,9 @@ def _rights(words: Words) -> str:
 
 
 def _acts(acts: Sequence[Act], words: Words) -> str:
-    rows = "".join(f"<tr><td>{escape(_when(one.at))}</td><td>{escape(said_of(one, words))}</td></tr>" for one in acts)
+    rows = "".join(
+        f'<tr><td class="when">{escape(_when(one.at))}</td><td>{escape(said_of(one, words))}</td></tr>' for one in acts
+    )
     return f"<table><tbody>{rows}</tbody></table>" if rows else f"<p>{escape(words('people.no_acts'))}</p>"
 
 

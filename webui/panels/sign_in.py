@@ -71,9 +71,11 @@ PASSKEYS: Final = """<script>
     button.hidden = false;
     button.addEventListener('click', async () => {
       told.hidden = true;
+      button.disabled = true;
       try {
         location.assign((await work()).to);
       } catch (error) {
+        button.disabled = false;
         if (error.name === 'NotAllowedError') return;
         told.textContent = error.message;
         told.hidden = false;

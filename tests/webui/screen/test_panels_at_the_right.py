@@ -50,6 +50,14 @@ def test_the_evidence_is_back_where_it_was_when_what_stood_over_it_is_closed(sho
     assert [one["do"] for one in stage.asked] == ["cite", "steering", "close", "close"]
 
 
+def test_what_opens_the_panel_stands_at_the_edge_for_guests_too_who_have_no_key_beside_it(show: Show) -> None:
+    page = show("answered", width=1280)
+    button = page.locator("#top .p-open-steer")
+    before = button.bounding_box()
+    page.locator("#top .p-open-models").evaluate("key => key.remove()")
+    assert button.bounding_box() == before
+
+
 def test_the_keyboard_goes_to_the_field_where_what_opened_the_panel_is_gone(show: Show) -> None:
     page = show("answered")
     cite(page)

@@ -163,10 +163,10 @@ def test_durations_are_short(seconds: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("lang", "key", "one", "many"),
     [
-        ("en", "messages", "in 1 hour.", "in 2 hours."),
+        ("en", "messages", "within the hour.", "in 2 hours."),
         ("en", "tokens", "in 1 day;", "in 2 days;"),
         ("en", "cost", "in 1 day;", "in 2 days;"),
-        ("zh", "messages", "1 小时", "2 小时"),
+        ("zh", "messages", "一小时内", "2 小时"),
         ("zh", "tokens", "1 天后", "2 天后"),
     ],
 )

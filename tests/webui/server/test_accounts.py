@@ -441,6 +441,33 @@ async def test_who_has_no_password_signs_in_again_before_a_way_in_is_changed(
     assert list(await here.engine.people.store.sign_ins_of(me, "passkey")) == ["one"]
 
 
+async def test_who_has_no_password_may_choose_one_and_types_the_name_to_leave(here: House) -> None:
+    mara = await here.person("Mara")
+    page = (await mara.get("/account")).text
+    assert ("Choose a password" in page, "Present password" in page, "Type “Mara”" in page) == (True, False, True)
+    for typed in ({"password": "anything"}, {"name": "Nora"}, {}):
+        kept = await mara.post("/account/delete", data=typed)
+        assert (kept.status_code, "The name was not typed" in kept.text) == (400, True)
+    chosen = (await mara.post("/account/password", data={"new": GOOD})).text
+    assert ("The password is changed" in chosen, "Present password" in chosen) == (True, True)
+    assert (await mara.post("/account/delete", data={"name": "Mara"})).status_code == 400
+    nora = await here.person("Nora")
+    assert (await nora.post("/account/delete", data={"name": " Nora "})).status_code == 303
+    assert [one.name for one in await here.engine.people.store.list()] == ["Mara"]
+
+
+async def test_the_address_of_a_form_leads_to_its_page_when_it_is_opened(here: House) -> None:
+    owner = await here.owner()
+    for form, page in (
+        ("/people/role", "/people"),
+        ("/people/group-make", "/people"),
+        ("/account/password", "/account"),
+        ("/lending/set", "/lending"),
+    ):
+        led = await owner.get(form)
+        assert (led.status_code, led.url.join(led.headers["location"]).path) == (303, page)
+
+
 async def test_a_passkey_is_added_by_who_knows_the_password(here: House) -> None:
     owner = await here.owner()
     begun = "/account/passkey/begin"
