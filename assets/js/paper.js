@@ -10,9 +10,10 @@ const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
 const AGAIN = 1500;  // milliseconds
 const SELDOM = 15000;
 const PASSAGE = '.p-hl.p-on';
-let shown = { place: '', desk: null, at: null, put: '', mark: '' };
+let shown = { place: '', kind: '', desk: null, at: null, put: '', mark: '' };
 let listed = '';
 let stayed = 0;
+let keyed = false;  // whether what opens was asked for with a key
 
 // Of the marks of a reply that say the same, which one this is: each may stand behind another sentence. Those inside
 // of bubbles, of passages and of agents that were asked, stand behind none of the reply's own.
@@ -141,7 +142,8 @@ function showMark() {
   const now = page ? page.dataset.open + page.dataset.place : '';
   if (now === shown.place && desk === shown.desk) return;
   const isSame = now === shown.place;
-  shown = { ...shown, place: now, desk };
+  const [before, kind] = [shown.kind, page ? kindOf(page) : ''];
+  shown = { ...shown, place: now, kind, desk };
   if (!page) return;
   page.querySelectorAll('.p-sheet img').forEach(arrived);
   sharpen();
@@ -150,7 +152,9 @@ function showMark() {
   if (isSame && shown.at && !isFound) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded, say
   else toMark(page);
   toListed(page)?.scrollIntoView({ block: 'nearest' });
-  if (isSame || wide.matches || root.dataset.evidence !== 'open' || Date.now() - stayed < 3000) return;
+  // Beside the conversation one goes on from mark to mark, or elsewhere; what a key opens there is gone into.
+  const isBeside = wide.matches && !(keyed && kind !== before && kind !== 'p-page');
+  if (isSame || isBeside || root.dataset.evidence !== 'open' || Date.now() - stayed < 3000) return;
   page.querySelector('.p-close')?.focus({ preventScroll: true });
 }
 
@@ -179,6 +183,8 @@ export function start() {
   onChange(() => { showMark(); keepTrace(); comeBack(); awaitPage(); });
   addEventListener('toggle', toggled, true);
   addEventListener('keydown', pressed);
+  addEventListener('keydown', () => { keyed = true; }, true);
+  addEventListener('pointerdown', () => { keyed = false; }, true);
   addEventListener('scroll', scrolled, true);
   document.addEventListener('load', ({ target }) => { if (target instanceof HTMLImageElement) arrived(target); }, true);  // it never reaches the window
 }

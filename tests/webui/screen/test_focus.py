@@ -129,6 +129,19 @@ def test_evidence_over_the_page_has_the_keyboard_keeps_it_and_gives_it_back(
     expect(page.locator("#composer textarea")).to_be_focused()
 
 
+def test_a_panel_beside_the_conversation_takes_the_keyboard_that_opened_it_and_gives_it_back(show: Show) -> None:
+    page = show("answered", width=1280)
+    button = page.locator("#top .p-open-steer")
+    focus(button)
+    page.keyboard.press("Enter")
+    expect(page.locator("#page .p-steer .p-close")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    button.click()
+    expect(page.locator("#page .p-steer")).to_be_visible()
+    expect(button).to_be_focused()
+
+
 def test_a_page_that_grows_wide_while_the_drawer_is_open_can_be_used(show: Show) -> None:
     page = show("answered", width=390, height=780)
     page.get_by_role("button", name="Conversations").click()
