@@ -9,6 +9,7 @@ go from one process to another.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
@@ -118,26 +119,43 @@ _WRONG_KIND: Final = ("_type", "_parsing", "_from_float", "_sub_type", "_require
 _FORMS: Final = ("date", "time", "timezone", "url", "uuid", "json", "path", "complex", "value")
 
 
-def fault_of_pydantic(errors: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
-    """What errors of pydantic say, the first of them above all; `None` where it is the tool's own code that refuses."""
-    first = errors[0]
-    kinds = [_kind_wanted(str(one["type"])) for one in errors]
-    loc = [str(part) for part in first["loc"]]
-    branches = [one for one in errors if one["input"] is first["input"] and one["loc"][:-1] == first["loc"][:-1]]
-    if len(errors) > 1 and len(branches) == len(errors) and len(loc) > 1:  # the choices of a union
-        field = ".".join(loc[:-1])
-        return _wrong_kind(field, kinds) if all(kinds) else _fault("other", field)
-    field, kind = ".".join(loc), str(first["type"])
-    if kinds[0]:
-        return _wrong_kind(field, kinds[:1])
+def fault_of_pydantic(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the first of some errors of pydantic says; `None` where it is the tool's own code that refuses.
+
+    Args:
+        arguments: What was checked.
+    """
+    loc, kind = tuple(errors[0]["loc"]), str(errors[0]["type"])
+    there = _within(loc, arguments)
+    field = ".".join(map(str, there))
+    if len(there) < len(loc) and not (kind == "missing" and len(there) == len(loc) - 1):  # a choice of a union
+        choices = [one for one in errors if tuple(one["loc"][: len(there)]) == there]
+        wanted = [_kind_wanted(str(one["type"])) for one in choices if len(one["loc"]) == len(there) + 1]
+        return _wrong_kind(field, wanted) if len(wanted) == len(choices) and all(wanted) else _fault("other", field)
+    field = ".".join(map(str, loc))
+    if wanted_kind := _kind_wanted(kind):
+        return _wrong_kind(field, [wanted_kind])
     if kind in _OF_PYDANTIC:
         fault, name = _OF_PYDANTIC[kind]
-        bound = cast("Mapping[str, Any]", first.get("ctx") or {}).get(name, "")
+        bound = cast("Mapping[str, Any]", errors[0].get("ctx") or {}).get(name, "")
         return _fault(fault, field, _listed(str(bound)) if fault == "choice" else bound)
     if kind in {"value_error", "assertion_error"}:
         return None
     is_form = kind.partition("_")[0] in _FORMS or kind.startswith("string_")
     return _fault("form" if is_form else "other", field)
+
+
+def _within(loc: Sequence[str | int], arguments: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """As much of a place as is in the arguments: pydantic has the names of a union's choices in it as well."""
+    found: object = arguments
+    for at, part in enumerate(loc):
+        if isinstance(found, dict) and part in found:
+            found = cast("dict[object, object]", found)[part]
+        elif isinstance(found, list) and isinstance(part, int) and part < len(cast("list[object]", found)):
+            found = cast("list[object]", found)[part]
+        else:
+            return tuple(loc[:at])
+    return tuple(loc)
 
 
 def _kind_wanted(kind: str) -> str:
@@ -149,7 +167,7 @@ def _kind_wanted(kind: str) -> str:
 
 def _listed(expected: str) -> str:
     """The choices that pydantic lists in English, separated by commas."""
-    return expected.replace("' or '", "', '") if "'" in expected else expected.replace(" or ", ", ")
+    return re.sub(r" or ('[^']*'|[^' ]+)$", r", \1", expected)
 
 
 def _wrong_kind(field: str, kinds: Sequence[str]) -> dict[str, str]:

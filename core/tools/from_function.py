@@ -220,7 +220,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         except ValidationError as error:
             all_ = error.errors()
             field = ".".join(map(str, all_[0]["loc"]))
-            fault = fault_of_pydantic(cast("list[dict[str, Any]]", all_)) or {}
+            fault = fault_of_pydantic(cast("list[dict[str, Any]]", all_), arguments) or {}
             raise BadArgumentsError(_sentence(all_[0]), field=field, **fault) from error
         given = {name: getattr(filled, name) for name in filled.model_fields_set}
         return {**given, **(filled.model_extra or {})}

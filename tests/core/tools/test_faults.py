@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, Field, HttpUrl
+from pydantic import AfterValidator, BaseModel, Field, HttpUrl
 
 from core.errors import BadArgumentsError
 from core.tools.arguments import check
@@ -141,6 +141,41 @@ def test_what_a_tools_own_code_refuses_is_told_in_its_own_words() -> None:
     said = unfit_sentence(refused.value, Words("zh"))
     assert said.startswith("与该工具的参数要求不符。工具的说明：")
     assert "An odd number of guests" in said
+
+
+class Place(BaseModel):
+    row: int
+    seat: int
+
+
+@tool
+def seated(
+    guests: list[str] | None = None,
+    ages: dict[str, int] | None = None,
+    place: Place | None = None,
+    table: int | list[str] = 1,
+    code: Literal["a", 1] = 1,
+    chairs: int = 2,
+) -> str:
+    """Seat some guests."""
+    return f"{guests}{ages}{place}{table}{code}{chairs}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "english"),
+    [
+        ({"guests": [1, 1]}, "guests.0 must be text."),
+        ({"ages": {"Ann": None, "Ben": None}}, "ages.Ann must be a whole number."),
+        ({"place": {}}, "place.row is missing."),
+        ({"place": {"row": None, "seat": None}}, "place.row must be a whole number."),
+        ({"table": {}, "chairs": "x"}, "table must be a whole number or a list."),
+        ({"code": "b"}, "code must be one of these: 'a', 1."),
+    ],
+)
+def test_of_several_faults_the_first_is_told_with_its_own_name(arguments: dict[str, Any], english: str) -> None:
+    with pytest.raises(BadArgumentsError) as refused:
+        seated.verify(arguments)
+    assert unfit_sentence(refused.value, Words("en")) == BEGINS + english
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
