@@ -154,7 +154,7 @@ function noteNames(files, renamed) {
 function forgetUntaken() {
   if (untaken || JSON.parse(status()?.chosen || '{}').untaken) ask({ do: 'untaken', names: [] });
   untaken = false;
-  session.remove(MANY);
+  forgetMany();
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
@@ -342,6 +342,9 @@ function manyLeft() {
   try { return JSON.parse(session.get(MANY) ?? '{}'); } catch { return {}; }
 }
 
+// What is said of another draft stays said.
+function forgetMany() { if (manyLeft().at === at) session.remove(MANY); }
+
 // The draft in sight, with its files, is that of this conversation.
 export function filesBelongTo(id) {
   const some = mine([...names, ...coming]);
@@ -445,7 +448,7 @@ function sayLost() {
 // A question is sent.
 export function forget() {
   untaken = false;
-  session.remove(MANY);
+  forgetMany();
   const line = document.querySelector('.p-left-out[data-later]');
   if (line) line.removeAttribute('data-later');
   else refuse('');

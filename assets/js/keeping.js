@@ -1,9 +1,10 @@
 // What is done with conversations of the list, and the line that takes it back.
+import { refuse } from './attaching.js';
 import { allSent, ask, put } from './bus.js';
 import { keepFocus } from './focus.js';
 import { folderOf } from './list.js';
-import { openConversation } from './places.js';
-import { status } from './state.js';
+import { onLeave, openConversation } from './places.js';
+import { onChange, status } from './state.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
@@ -11,6 +12,8 @@ const STAYS = 10_000;  // milliseconds in which an act can be taken back
 
 let line = null;
 let over = 0;
+let shown = '';       // the conversation that the server shows here
+let turned = false;  // whether its reader turned away from it, or deleted it here
 
 const foot = () => document.querySelector('#history .p-side-foot');
 
@@ -52,6 +55,7 @@ function withDraft(ids) {
 
 export function deleteOne(id, title) {
   const back = [{ do: 'keep', ids: [id] }, ...withDraft([id])];
+  willGo([id]);
   wish({ do: 'delete', id });
   tell(say('deleted', { title }), back);
 }
@@ -91,8 +95,21 @@ export function moveAll(ids, folder, { name = '', from = folderOf } = {}) {
 
 export function deleteAll(ids) {
   const back = [{ do: 'keep', ids }, ...withDraft(ids)];
+  willGo(ids);
   wish({ do: 'delete_all', ids });
   tell(many('all_deleted', ids), back);
+}
+
+// Who deletes here knows why the page turns to a new conversation.
+export function willGo(ids = [shown]) { turned ||= ids.includes(shown); }
+
+// Who deleted in another window may not know it here: what is typed next begins a new conversation.
+function sayGone() {
+  const now = status();
+  if (!now || now.conversation === shown) return;
+  if (shown && !turned && !now.conversation && !now.demo) refuse(say('deleted_elsewhere'), { calm: true });
+  shown = now.conversation;
+  turned = false;
 }
 
 export function fold(link) { ask({ do: 'fold', id: link.dataset.folder, on: link.getAttribute('aria-expanded') !== 'true' }); }
@@ -101,4 +118,6 @@ export function start() {
   line = Object.assign(document.createElement('div'), { className: 'p-undo' });
   line.setAttribute('role', 'status');
   document.body.append(line);
+  onLeave((id) => { turned = id !== shown; });
+  onChange(sayGone);
 }

@@ -4,6 +4,7 @@ import { bringIn } from './bringing.js';
 import { ask } from './bus.js';
 import { choose, chosen } from './choices.js';
 import { question } from './dialogs.js';
+import { willGo } from './keeping.js';
 import { keyParts } from './keys.js';
 import { editService } from './models.js';
 import { make } from './models_form.js';
@@ -88,6 +89,7 @@ function deleteAll({ dataset }) {
     make('label', { htmlFor: word.id, textContent: say('settings_delete_type', { word: dataset.word }) }), word,
     make('label', { className: 'p-tick', htmlFor: too.id }, too, make('span', { textContent: say('settings_delete_notes') })));
   question('', body, say('settings_delete'), async () => {
+    willGo();
     const done = await send('delete', { word: word.value, notes: too.checked });
     if (!done) return;
     ask({ do: 'look' });  // the list is shorter, and what was open is gone

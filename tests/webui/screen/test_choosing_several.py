@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.axe import findings_everywhere
@@ -88,6 +89,40 @@ def test_other_tabs_look_again_at_once_when_one_is_deleted_and_when_it_is_kept(s
     page.locator(".p-undo.p-there:not(.p-bringing) button").click()
     asked(stage, do="keep", ids=["a"])
     until(lambda: page.evaluate("window.told") == 2)
+
+
+# As the server does once a conversation is deleted, wherever that was.
+TURN_TO_A_NEW_ONE = "document.querySelector('#status [data-state]').dataset.conversation = ''"
+DRAW = "document.body.append(document.createElement('i'))"
+
+
+@pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
+def test_a_window_whose_conversation_is_deleted_in_another_one_says_so(show: Show, lang: str) -> None:
+    page = show("answered", locale=lang)
+    expect(page.locator("#composer textarea")).to_be_focused()
+    page.evaluate(f"{TURN_TO_A_NEW_ONE}; {DRAW}")
+    expect(page.locator(".p-left-out")).to_have_text(Words(lang[:2])("js.deleted_elsewhere"))
+
+
+@pytest.mark.parametrize("leave", [False, True], ids=["deleted here", "left"])
+def test_who_deletes_a_conversation_or_leaves_it_is_told_of_no_other_window(
+    show: Show, stage: Stage, leave: bool
+) -> None:
+    page = show("filed")
+    page.evaluate(f"document.querySelector('#status [data-state]').dataset.conversation = 'a'; {DRAW}")
+    page.wait_for_url("**/?c=a")
+    if leave:
+        page.locator("#house .p-new").click()
+        asked(stage, do="new")
+    else:
+        row(page, "a").focus()
+        page.keyboard.press("Delete")
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        asked(stage, do="delete", id="a")
+    page.evaluate(DRAW)
+    page.evaluate(f"new Promise((done) => setTimeout(done, 300)).then(() => {{ {TURN_TO_A_NEW_ONE}; {DRAW} }})")
+    page.wait_for_function("!location.search.includes('c=')")
+    expect(page.locator(".p-left-out")).to_have_count(0)
 
 
 def test_several_are_exported_as_one_archive(show: Show) -> None:

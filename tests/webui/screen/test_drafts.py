@@ -252,3 +252,20 @@ def test_that_files_were_too_many_is_said_again_with_the_draft_until_it_is_sent(
     page.reload()
     expect(page.locator("#composer .p-chips")).to_be_attached()
     expect(line).to_have_count(0)
+
+
+def test_that_files_were_too_many_is_said_again_also_where_another_draft_is_sent_first(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    line, composer = page.locator(".p-left-out"), page.locator("#composer textarea")
+    drop(page, {"many": {f"{number:03}.txt": "x" for number in range(41)}})
+    said = "Up to 40 files can be added at once; add the other 1 after these: 040.txt"
+    expect(line).to_have_text(said)
+    expect(page.locator("#composer .p-chip .p-icon")).to_have_count(40)
+    page.goto(stage.url)
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    sent_before = len(stage.sent)
+    composer.fill("Something else")
+    composer.press("Enter")
+    stage.until(lambda: len(stage.sent) > sent_before)
+    page.goto(f"{stage.url}/?scene=answered")
+    expect(line).to_contain_text(said)
