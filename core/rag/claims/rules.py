@@ -520,7 +520,7 @@ def _is_same_kind(one: Figure, other: Figure) -> bool:
 
 
 _AND = re.compile(r"\b(?:and|or|to|und|oder|et|ou|y|o|e)\b|[和与或及到至]", re.IGNORECASE)
-_MINUS = re.compile(r"[^\W\d_]\s([-\u2212])\Z")
+_MINUS = re.compile(r"(?:[^\W\d_]\s|[为是到至达约于])([-\u2212])\Z")  # in Chinese no blank; "长征-5号" has a hyphen
 _BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
 _AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")
 

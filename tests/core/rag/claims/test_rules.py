@@ -114,6 +114,8 @@ def test_an_opposite_in_a_short_sentence_with_a_figure_speaks_against_it(
     [
         ("The cold room is kept at -5 degrees.", "The cold room is kept at 5 degrees.", ("-5", "5")),
         ("It was 5 °C in January.", "It was −5 °C in January.", ("5", "−5")),
+        ("冷库的温度为-5度。", "冷库的温度为5度。", ("-5", "5")),
+        ("夜里降至5℃。", "夜里降至−5℃。", ("5", "−5")),
     ],
 )
 def test_a_figure_below_zero_is_another_one(sentence: str, text: str, words: tuple[str, str]) -> None:
@@ -126,6 +128,7 @@ def test_a_hyphen_is_no_minus() -> None:
     assert rules.reasons("- The list has 5 items, all in all.") == ()
     assert rules.reasons("The B-2 flies at noon, they say.") == ()
     assert rules.reasons("Rooms 3-5 are closed now.") == ()
+    assert Rules([Passage("长征5号火箭去年发射。", 1.0, "", "")]).reasons("长征-5号火箭去年发射。") == ()
 
 
 def test_a_number_with_a_comma_is_no_year_and_may_be_rounded() -> None:
