@@ -7,6 +7,7 @@ import json
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -20,7 +21,7 @@ from webui.render.imported import import_told
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
@@ -53,6 +54,8 @@ class ImportRoutes:
         self._uploads = uploads
         self._deletions = context.deletions
         self._at_once = asyncio.Semaphore(_AT_ONCE)
+        # What comes in is left out where it is there already: so one file of an owner after the other.
+        self._of_owner: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._works: set[asyncio.Task[dict[str, Any]]] = set()
         self._going: dict[tuple[str, str], asyncio.Event] = {}
 
@@ -120,7 +123,8 @@ class ImportRoutes:
                 loop.call_soon_threadsafe(shares.put_nowait, share)
 
         # Who leaves has sent all of it: it is taken in all the same.
-        work = asyncio.create_task(self._taken_in(opened, uploads, words, tell, look))
+        bring = partial(_brought, opened, uploads[0], words, tell, look)
+        work = asyncio.create_task(self._taken_in(uploads, bring))
         self._works.add(work)
         work.add_done_callback(self._works.discard)
         work.add_done_callback(lambda _: shares.put_nowait(None))
@@ -131,17 +135,12 @@ class ImportRoutes:
         yield json.dumps(await asyncio.shield(work), ensure_ascii=False) + "\n"
 
     async def _taken_in(
-        self,
-        opened: Opened,
-        uploads: list[Upload],
-        words: Words,
-        tell: Callable[[float], None],
-        look: Callable[[], None],
+        self, uploads: list[Upload], bring: Callable[[Collection[str]], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
+        owner = uploads[0].owner
         try:
-            async with self._at_once:
-                going = self._deletions.planned_of(uploads[0].owner)
-                return await _brought(opened, uploads[0], words, tell, look, going)
+            async with self._of_owner.setdefault(owner, asyncio.Semaphore()), self._at_once:
+                return await bring(self._deletions.planned_of(owner))
         finally:
             for upload in uploads:
                 self._uploads.forget(upload)

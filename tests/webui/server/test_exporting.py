@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from collections.abc import AsyncIterator
@@ -117,6 +118,19 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
         refused = (await brought(made[:-40], **{"x-parlour": "1"})).text.splitlines()
         assert "a.zip is damaged or was changed. Export" in json.loads(refused[-1])["failed"]
         assert len(await stores.conversations.list()) == 1
+
+
+async def test_a_file_that_is_brought_in_twice_at_once_comes_in_once(app: Served) -> None:
+    talks = [{"conversation_id": f"t{one}", "create_time": 7.0 + one, "mapping": said(4)} for one in range(20)]
+    data = json.dumps(talks).encode()
+
+    async def bring() -> None:
+        async with httpx.AsyncClient(base_url=app.address, timeout=60) as browser:
+            files = {"files": ("all.json", data)}
+            await browser.post("/conversations/import", files=files, headers={"x-parlour": "1"})
+
+    await asyncio.gather(bring(), bring())
+    assert len(await app.engine.stores.of("local").conversations.list()) == len(talks)
 
 
 async def test_an_import_can_be_called_off_by_its_owner_alone_and_leaves_nothing(app: Served) -> None:
