@@ -104,8 +104,8 @@ def shelves_of_folder(connection: Connection, conversation_id: str, *, every: bo
     """
     row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
     of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row or (None, None))
-    without = [] if every else _ids(own.get(_WITHOUT))
-    return [one for one in _ids(of_folder.get("libraries")) if one not in without]
+    without = [] if every else kept_ids(own.get(_WITHOUT))
+    return [one for one in kept_ids(of_folder.get("libraries")) if one not in without]
 
 
 def _lent(connection: Connection, conversation_id: str) -> list[str]:
@@ -119,16 +119,15 @@ def _lent(connection: Connection, conversation_id: str) -> list[str]:
     return [str(one) for one in connection.execute(mine).scalars()]
 
 
-def _ids(kept: Any) -> list[str]:
-    """Those of a list that was kept."""
-    return [one for one in cast("list[Any]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
+def kept_ids(kept: Any) -> list[str]:
+    """The ids of a list that was kept in settings; none where it is no list."""
+    return [one for one in cast("list[object]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
 
 
 def leave_out(connection: Connection, conversation_id: str, library_id: str, *, on: bool) -> None:
     """Let a conversation leave out a library of its folder, or use it again."""
-    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
-    kept: dict[str, Any] = dict(connection.execute(query).scalar() or {})
-    without = [one for one in _ids(kept.pop(_WITHOUT, None)) if one != library_id]
+    kept = settings_of(connection, conversation_id)
+    without = [one for one in kept_ids(kept.pop(_WITHOUT, None)) if one != library_id]
     if on and library_id in shelves_of_folder(connection, conversation_id, every=True):
         without.append(library_id)
     values = {**kept, _WITHOUT: without} if without else kept

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sqlalchemy import Text, select, update
 from sqlalchemy import cast as as_type
 
+from core.storage.conversations import settings_of
+from core.storage.documents import kept_ids
 from core.storage.owner_settings import Choices
 from core.storage.tables import conversation_libraries, conversations, folders, group_members, lent, people
 
@@ -34,28 +36,28 @@ def note_deleted(connection: Connection, owner: str, library_id: str) -> None:
     for row in connection.execute(used).all():
         whose.add(row.owner_id)
         kept = cast("dict[str, Any]", row.settings or {})
-        values = {**kept, _LOST: _with(_ids(kept.get(_LOST)), library_id)}
+        values = {**kept, _LOST: _with(kept_ids(kept.get(_LOST)), library_id)}
         connection.execute(update(conversations).where(conversations.c.id == row.id).values(settings=values))
     for one in sorted(whose):
         choices = Choices(connection, one)
-        choices.put(_LOST, _with(_ids(choices.get(_LOST)), library_id)[-_MOST:])
+        choices.put(_LOST, _with(kept_ids(choices.get(_LOST)), library_id)[-_MOST:])
 
 
 def lost_to(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
     """Those of several libraries of which `owner` remembers that somebody else deleted them."""
-    lost = set(_ids(Choices(connection, owner).get(_LOST)) if library_ids else ())
+    lost = set(kept_ids(Choices(connection, owner).get(_LOST)) if library_ids else ())
     return [one for one in library_ids if one in lost]
 
 
 def lost_in(connection: Connection, conversation_id: str) -> list[str]:
     """The libraries of which a conversation remembers that somebody else deleted them."""
-    return _ids(_settings(connection, conversation_id).get(_LOST))
+    return kept_ids(settings_of(connection, conversation_id).get(_LOST))
 
 
 def forget_lost(connection: Connection, conversation_id: str, library_id: str) -> None:
     """A conversation misses a library no more, inside a transaction."""
-    settings = _settings(connection, conversation_id)
-    left = [one for one in _ids(settings.pop(_LOST, None)) if one != library_id]
+    settings = settings_of(connection, conversation_id)
+    left = [one for one in kept_ids(settings.pop(_LOST, None)) if one != library_id]
     values = {**settings, _LOST: left} if left else settings
     connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
 
@@ -76,18 +78,8 @@ def _with_folders(connection: Connection, owner: str, library_id: str) -> set[st
     query = select(folders.c.owner_id, folders.c.settings).where(folders.c.owner_id != owner)
     query = query.where(as_type(folders.c.settings, Text).contains(library_id, autoescape=True))
     rows = connection.execute(query).all()
-    return {str(whose) for whose, settings in rows if library_id in _ids(settings.get("libraries"))}
-
-
-def _settings(connection: Connection, conversation_id: str) -> dict[str, Any]:
-    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
-    return dict(connection.execute(query).scalar() or {})
+    return {str(whose) for whose, settings in rows if library_id in kept_ids(settings.get("libraries"))}
 
 
 def _with(some: Iterable[str], library_id: str) -> list[str]:
     return [*(one for one in some if one != library_id), library_id]
-
-
-def _ids(kept: Any) -> list[str]:
-    """Those of a list that was kept."""
-    return [one for one in cast("list[object]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
