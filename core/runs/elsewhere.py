@@ -390,10 +390,17 @@ async def _answer_to(run: Run, request: RunRequest) -> dict[str, Any]:
     try:
         return await _done(run, request)
     except BadArgumentsError as error:
-        details = json.loads(json.dumps(error.details, default=str))  # a tool of a program may say anything
-        return {"error": BadArgumentsError.key, "said": str(error), "details": details}
+        return {"error": BadArgumentsError.key, "said": str(error), "details": _as_json(error.details)}
     except (ConflictError, NotFoundError) as error:
         return {"error": "gone" if isinstance(error, NotFoundError) else error.words_key}
+
+
+def _as_json(details: dict[str, Any]) -> dict[str, Any]:
+    """What an error tells, as text where no JSON holds it: a tool of a program may say anything."""
+    try:
+        return json.loads(json.dumps(details, default=str))
+    except (RecursionError, TypeError, ValueError):
+        return {name: str(one) for name, one in details.items()}
 
 
 async def _done(run: Run, request: RunRequest) -> dict[str, Any]:

@@ -199,7 +199,7 @@ def _lost_by(connection: Connection, owner: str, conversation_id: str) -> list[s
 def _lost(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
     wanted = {"owner": owner, "wanted": [*library_ids]}
     taken_back = map(str, connection.execute(TAKEN_BACK, wanted).scalars()) if library_ids else ()
-    return [*taken_back, *lost_to(connection, owner, library_ids)]
+    return list(dict.fromkeys([*taken_back, *lost_to(connection, owner, library_ids)]))
 
 
 def _files_of(connection: Connection, condition: ColumnElement[bool]) -> list[str]:

@@ -43,6 +43,13 @@ def note_deleted(connection: Connection, owner: str, library_id: str) -> None:
         choices.put(_LOST, _with(kept_ids(choices.get(_LOST)), library_id)[-_MOST:])
 
 
+def note_all_deleted(connection: Connection, owner: str) -> None:
+    """The same of all libraries that `owner` shares, while it is still known with whom."""
+    query = select(lent.c.thing_id).where(lent.c.owner_id == owner, lent.c.kind == "library").distinct()
+    for library_id in connection.execute(query).scalars().all():
+        note_deleted(connection, owner, str(library_id))
+
+
 def lost_to(connection: Connection, owner: str, library_ids: Sequence[str]) -> list[str]:
     """Those of several libraries of which `owner` remembers that somebody else deleted them."""
     lost = set(kept_ids(Choices(connection, owner).get(_LOST)) if library_ids else ())

@@ -13,6 +13,7 @@ from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
 from core.storage.dialects import begins
+from core.storage.lost_libraries import note_all_deleted
 from core.storage.tables import api_keys, audit, group_members, invitations, lent, owners, people, sessions, sign_ins
 
 if TYPE_CHECKING:
@@ -263,6 +264,7 @@ class PeopleStore:
                 _check_another_owner(connection, person_id)
             connection.execute(delete(people).where(people.c.id == person_id))
             connection.execute(delete(api_keys).where(api_keys.c.owner_id == person_id))
+            note_all_deleted(connection, person_id)
             connection.execute(delete(lent).where(lent.c.owner_id == person_id))
             note_act(connection, by, "deleted", was.name, {})
             return was

@@ -169,12 +169,15 @@ async def test_arguments_that_do_not_fit_are_told_to_another_process_and_the_cal
     assert note.written == ["ho"]
 
 
+@pytest.mark.parametrize(
+    ("found", "told"), [(Path("ha"), "ha"), ({(1, 2): 3}, "{(1, 2): 3}")], ids=["a path", "a key that is no text"]
+)
 async def test_what_no_json_holds_of_arguments_that_do_not_fit_is_told_as_text(
-    talk: Any, there: Runs, monkeypatch: pytest.MonkeyPatch
+    talk: Any, there: Runs, monkeypatch: pytest.MonkeyPatch, found: object, told: str
 ) -> None:
     def verify(_: Note, arguments: dict[str, Any]) -> None:
         if arguments["text"] == "hu":
-            raise BadArgumentsError("It is none.", key="no_note", field="text", found=Path("ha"))
+            raise BadArgumentsError("It is none.", key="no_note", field="text", found=found)
 
     monkeypatch.setattr(Note, "verify", verify)
     run, note = await asking(talk)
@@ -182,7 +185,7 @@ async def test_what_no_json_holds_of_arguments_that_do_not_fit_is_told_as_text(
     with anyio.fail_after(10):
         with pytest.raises(BadArgumentsError, match="It is none") as refused:
             await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "hu"}))
-        assert refused.value.details == {"field": "text", "found": "ha"}
+        assert refused.value.details == {"field": "text", "found": told}
         await decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
         assert await run.wait() == "complete"
     assert note.written == ["ho"]

@@ -182,6 +182,16 @@ async def test_what_a_folder_has_and_its_lender_takes_away_is_missed_until_a_con
         )  # of what is deleted, those alone are told who had it
 
 
+async def test_what_a_new_chat_is_to_use_is_missed_also_once_all_of_its_lender_is_deleted(group: Group) -> None:
+    library, _ = await group.library(group.mara, TOWER, "Towers")
+    await group.lend("library", library.id)
+    await group.engine.people.remove(None, group.mara)
+    async with group.engine.workspaces.open(group.mara) as mara:
+        await mara.libraries.delete(library.id)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        assert await jan.libraries.lost_among([library.id]) == [library.id]
+
+
 @pytest.mark.parametrize("how", ["taken back", "group deleted", "member removed", "lender deleted"])
 async def test_what_ends_while_a_reply_is_being_written_is_refused_at_its_next_look(group: Group, how: str) -> None:
     library, _ = await group.library(group.mara, TOWER, "Towers")
