@@ -239,6 +239,16 @@ async function draw(said = '') {
   if (document.activeElement === document.body) find('h1').focus();
 }
 
+// How much there is, and would be deleted, is told anew; what somebody types meanwhile stays.
+async function recount() {
+  if (!page) return;
+  const mine = turn;
+  const answer = await request('./preferences/page', 'settings_failed');
+  if (answer.failed || mine !== turn || !page) return;
+  const now = make('div', { innerHTML: answer.markup });  // the server's own, escaped there
+  for (const part of ['.p-space', '.p-sizes', '#p-n-delete']) find(part)?.replaceWith(now.querySelector(part));
+}
+
 function open() {
   const talk = document.getElementById('talk');
   if (!talk) return;
@@ -282,7 +292,7 @@ function follow() {
 
 export function start() {
   onPlace(() => { const there = page; follow(); if (there && page && section()) { tell(''); show(section()); } });
-  addEventListener('p-brought', () => { if (page && section()) draw(); });  // how much there is, and would be deleted
+  addEventListener('p-brought', recount);
   onChange(follow);
   follow();
 }

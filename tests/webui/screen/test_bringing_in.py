@@ -61,14 +61,27 @@ def test_what_came_in_is_looked_at_here_and_in_other_tabs(
         assert page.evaluate("window.told") == []
 
 
-def test_the_settings_count_what_came_in(show: Show, tmp_path: Path) -> None:
+def test_the_settings_count_what_came_in_and_nothing_that_is_typed_there_is_lost(show: Show, tmp_path: Path) -> None:
     page = show(path="/settings/privacy")
-    page.route("**/conversations/import", lambda route: route.fulfill(body=json.dumps(CAME)))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/conversations/import", hold)
     (tmp_path / "export.json").write_text("[]")
     with page.expect_file_chooser() as chooser:
         page.locator("#p-settings").get_by_role("button", name="Choose a file…").click()
-    with page.expect_request("**/preferences/page"):
-        chooser.value.set_files(tmp_path / "export.json")
+    chooser.value.set_files(tmp_path / "export.json")
+    about, count = page.locator("#p-v-about_me"), page.locator("#p-n-delete")
+    said = count.inner_text()
+    count.evaluate("one => { one.textContent = 'what was there before'; }")
+    about.fill("I write short sent")
+    until(lambda: bool(held))
+    held.pop().fulfill(body=json.dumps(CAME))
+    expect(count).to_have_text(said)
+    expect(about).to_be_focused()
+    expect(about).to_have_value("I write short sent")
 
 
 def test_on_a_phone_the_notice_is_as_wide_as_the_page_and_its_text_as_wide_as_the_notice(
