@@ -20,6 +20,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "passed": "passed",
         "failed": "failed",
         "of": "{passed} of {of}",
+        "left": "; not asked: {n}",
         "task": "task",
         "model": "Model",
         "began": "Begun",
@@ -73,6 +74,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "passed": "通过",
         "failed": "未通过",
         "of": "{passed} / {of}",
+        "left": "；未提问：{n}",
         "task": "任务",
         "model": "模型",
         "began": "开始于",
@@ -153,8 +155,9 @@ class Line:
 
 
 def headline(run: SuiteRun, lang: Lang) -> str:
-    """How many passed, and their share."""
-    return f"{_of(run.total, lang)} {said(lang, 'passed')} ({run.total.share:.0%})"
+    """How many passed, and their share; also how many were not asked, where it was stopped."""
+    left = said(lang, "left", n=run.left) if run.left else ""
+    return f"{_of(run.total, lang)} {said(lang, 'passed')} ({run.total.share:.0%}){left}"
 
 
 def overall(run: SuiteRun, lang: Lang) -> list[Line]:

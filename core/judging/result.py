@@ -171,6 +171,7 @@ class SuiteRun:
         began: When, in UTC, as ISO 8601.
         rows: What came of each task.
         before: The last run before it, where there is one.
+        left: Tasks that were not asked, or not to their end, when it was stopped.
     """
 
     suite: str
@@ -178,6 +179,7 @@ class SuiteRun:
     began: str
     rows: tuple[Row, ...]
     before: SuiteRun | None = None
+    left: int = 0
 
     @property
     def total(self) -> Total:
@@ -224,13 +226,17 @@ class SuiteRun:
     def as_dict(self) -> dict[str, Any]:
         """As plain values, without the run before."""
         rows = [row.as_dict() for row in self.rows]
-        return {"suite": self.suite, "model": self.model, "began": self.began, "rows": rows}
+        left = {"left": self.left} if self.left else {}
+        return {"suite": self.suite, "model": self.model, "began": self.began, "rows": rows, **left}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> SuiteRun:
         """Read back. Raises KeyError, TypeError or ValueError where it is none."""
         rows = cast("Sequence[Mapping[str, Any]]", given["rows"])
-        return cls(str(given["suite"]), str(given["model"]), str(given["began"]), tuple(map(Row.from_dict, rows)))
+        left = int(given.get("left") or 0)
+        return cls(
+            str(given["suite"]), str(given["model"]), str(given["began"]), tuple(map(Row.from_dict, rows)), left=left
+        )
 
     def after(self, before: SuiteRun | None) -> SuiteRun:
         """The same, to be compared with `before`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from core.messages.message import Usage
 from core.tools.approval import Guard, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from core.judging.checks import Judge
 
@@ -53,6 +54,8 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
     cached: bool = True,
     told: Callable[[Tally], None] | None = None,
     evaluators: Sequence[Evaluator] = (),
+    limit: int | None = None,
+    seconds: float | None = None,
 ) -> SuiteRun:
     """Ask an agent the questions of a suite and judge its answers.
 
@@ -74,6 +77,9 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
         evaluators: Functions, `def` or `async def`, that are given each case and its `Reply`. What they return as a
             `bool` decides with the checks whether the task is passed; a `float` is counted; `Score` has a name of its
             own.
+        limit: How many tasks are asked at most; those that have an answer in `out` do not count.
+        seconds: When to stop: tasks that are not over by then are left. What is returned then has `left` tasks, and
+            with `out` the next run goes on with these.
 
     Raises:
         ConfigError: The suite is wrong, an agent cannot be made, or a task does not fit its agent.
@@ -93,13 +99,25 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
             began = datetime.now(UTC)
             try:
                 with AnswerFile(runs.unfinished(tag)) as file:
-                    await examiner.examine(asked, file, concurrency)
+                    await _within(seconds, examiner.examine(asked, file, concurrency, limit))
             finally:
                 with suppress(ParlourError):  # of a model that did not start
                     await plan.aclose()
             rows = runs.rows([one.row for one in asked], tag)
-            made = SuiteRun(suite.name or "", plan.labels, began.isoformat(timespec="seconds"), tuple(rows))
-            return runs.finished(made, tag)
+            left = len(asked) - len(rows)
+            made = SuiteRun(suite.name or "", plan.labels, began.isoformat(timespec="seconds"), tuple(rows), left=left)
+            return runs.compared(made) if left else runs.finished(made, tag)
+
+
+async def _within(seconds: float | None, work: Coroutine[Any, Any, None]) -> None:
+    """Do this for so long, and no longer."""
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            await work
+    except TimeoutError:
+        if not clock.expired():  # it is something else that took too long
+            raise
 
 
 class _Examiner:
@@ -124,12 +142,14 @@ class _Examiner:
         self._told = told
         self._evaluators = evaluators
 
-    async def examine(self, asked: Sequence[Asked], file: AnswerFile, concurrency: int) -> None:
-        """Every task that has no row yet."""
+    async def examine(self, asked: Sequence[Asked], file: AnswerFile, concurrency: int, limit: int | None) -> None:
+        """Every task that has no row yet, or the first `limit` of these."""
         by_id = {one.task.id: one for one in asked}
         questions = [BatchQuestion(one.task.id, one.row.mark, one.messages, n) for n, one in enumerate(asked, 1)]
         left = file.left(questions)
-        tally = Tally(total=len(left), there=len(asked) - len(left))
+        there = len(asked) - len(left)
+        left = left if limit is None else left[:limit]
+        tally = Tally(total=len(left), there=there)
 
         async def ask(question: BatchQuestion) -> None:
             row = await self._row(by_id[question.id])

@@ -61,13 +61,20 @@ class Runs:
         Raises:
             OSError: It cannot be written.
         """
-        before = self._last()
         if tag is None:
+            made = run.after(self._last())
             self._keep(run)
-        elif before is not None:
+        else:
+            made = self.compared(run)
+        self.unfinished(tag).unlink(missing_ok=True)
+        return made
+
+    def compared(self, run: SuiteRun) -> SuiteRun:
+        """A run of some tasks together with what the last one of all came to in these."""
+        before = self._last()
+        if before is not None:
             same = {row.id for row in run.rows}
             before = replace(before, rows=tuple(row for row in before.rows if row.id in same))
-        self.unfinished(tag).unlink(missing_ok=True)
         return run.after(before)
 
     def _last(self) -> SuiteRun | None:

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from difflib import get_close_matches
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from core.errors import ParlourError
@@ -203,6 +204,8 @@ def _translated(value: object, words: Words) -> str:
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C."""
 _STEPS: Final = 10  # lines of progress, where lines cannot be rewritten
+_AT_LEAST_EVERY: Final = 30.0  # seconds between two of them, where something was done meanwhile
+_GUESSES_AFTER: Final = 10.0  # seconds; before, what is over says little about what is left
 
 
 def on_data_folder(
@@ -252,27 +255,46 @@ class ProgressLine:
     Args:
         out: Where to write; standard error if left out.
         key: The sentence, with blanks for `done`, `total` and `failed`.
+        clock: Seconds, from whenever.
     """
 
-    def __init__(self, words: Words, out: TextIO | None = None, *, key: str = "batch.progress") -> None:
+    def __init__(
+        self,
+        words: Words,
+        out: TextIO | None = None,
+        *,
+        key: str = "batch.progress",
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._words = words
         self._key = key
         self._out = out or sys.stderr
+        self._clock = clock
+        self._began = self._told = clock()
         self._rewrites = self._out.isatty()
-        self._step = 0
+        self._step = -1
         self._width = 0
 
     def tell(self, tally: Tally) -> None:
         """Show the tally."""
+        now = self._clock()
         line = self._words(self._key, done=tally.done, total=tally.total, failed=tally.failed)
+        line += self._left(tally, now - self._began)
         step = _STEPS * tally.done // tally.total
         if self._rewrites:
             self._out.write("\r" + line.ljust(self._width))
             self._width = len(line)
-        elif step > self._step:
-            self._step = step
+        elif step > self._step or now - self._told >= _AT_LEAST_EVERY:
+            self._step, self._told = step, now
             self._out.write(f"{line}\n")
         self._out.flush()
+
+    def _left(self, tally: Tally, passed: float) -> str:
+        """How long the rest takes, if it goes on like this."""
+        left = tally.total - tally.done
+        if not left or not tally.done or passed < _GUESSES_AFTER:
+            return ""
+        return self._words("progress.left", time=self._words.seconds(passed * left / tally.done, whole=True))
 
     def end(self) -> None:
         """End the line."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from core.agents.config.problems import ConfigError
@@ -30,6 +32,7 @@ from webui.commands.command_line import (
     INTERRUPTED,
     Parser,
     ProgressLine,
+    above_zero,
     add_allowed,
     add_language,
     add_variables,
@@ -64,6 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     words = words_for(given.lang)
     if given.from_file is not None:
         return _made_of(given.from_file, Path(given.suite), words)
+    given.until = None if given.minutes is None else monotonic() + 60 * given.minutes
     suite = _path(given.suite)
     if suite is None:
         return _wrong(words("eval.no_suite", file=given.suite, known=", ".join(_shipped())))
@@ -112,6 +116,13 @@ def _parser() -> Parser:
         help=f"tasks at the same time ({DEFAULT_CONCURRENCY})",
     )
     parser.add_argument("--tag", help="only tasks with this tag")
+    parser.add_argument("--limit", type=positive_int, metavar="N", help="tasks asked in this run (all)")
+    parser.add_argument(
+        "--minutes",
+        type=above_zero,
+        metavar="N",
+        help="stop after so long; the report is of what is done, and the next run goes on",
+    )
     parser.add_argument(
         "--at-least", type=fraction, default=1.0, metavar="SHARE", help="what must pass for exit code 0, 0 to 1 (1)"
     )
@@ -183,7 +194,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     if any(one.name == PASSED and one.verdict == "worse" for one in differences):
         sys.stderr.write(words("eval.worse", file=given.against) + "\n")
         return 1
-    if run.total.share >= given.at_least:
+    if run.rows and run.total.share >= given.at_least:
         return 0
     sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
     return 1
@@ -219,7 +230,8 @@ def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
         each = words("lang.comma").join(f"{lang} {one.share:.0%}" for lang, one in shares.items())
         seconds = words.seconds(run.seconds / max(1, len(run.rows)))
         sys.stdout.write(words("eval.model", name=name, size=size_said(size), shares=each, seconds=seconds) + "\n")
-        if all(one.share >= given.at_least for one in shares.values()):
+        whole = not run.left or (given.limit is not None and len(run.rows) >= given.limit)
+        if whole and all(one.share >= given.at_least for one in shares.values()):
             good.append((size, name))
     least = f"{given.at_least:.0%}"
     if not good:
@@ -230,7 +242,7 @@ def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
 
 
 def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, words: Words) -> SuiteRun | None:
-    """Run a suite with one agent and write its reports; `None` after an interruption."""
+    """Run a suite with one agent and write its reports, also of what is done by an interruption; `None` after one."""
     line = ProgressLine(words, key="eval.progress")
     tallies: list[Tally] = []
 
@@ -238,8 +250,8 @@ def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, w
         tallies[:] = [tally]
         line.tell(tally)
 
-    try:
-        run = evaluate(
+    def asked(limit: int | None) -> SuiteRun:
+        return evaluate(
             Suite.of(suite),
             agent,
             out=out,
@@ -249,15 +261,27 @@ def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, w
             policy=Policy(allow=tuple(given.allow)),
             variables=dict(given.var),
             cached=not given.no_cache,
-            told=tell,
+            told=tell if limit != 0 else None,
             evaluators=[named_evaluator(one) for one in given.evaluator],
+            limit=limit,
+            seconds=None if given.until is None else max(0.0, given.until - monotonic()),
         )
+
+    try:
+        run = asked(given.limit)
     except KeyboardInterrupt:
         line.end()
-        for tally in tallies:
-            sys.stderr.write(words("eval.left", left=tally.total - tally.done) + "\n")
+        with suppress(KeyboardInterrupt):  # whoever interrupts again wants no report
+            if tallies:
+                _reported(asked(0), out, words, tallies)
         return None
     line.end()
+    _reported(run, out, words, tallies)
+    return run
+
+
+def _reported(run: SuiteRun, out: Path, words: Words, tallies: list[Tally]) -> None:
+    """Write the reports of a run, and tell what came of it."""
     told = _told(run, words)
     in_text, to_see = (out / name for name in report_names(run.suite))
     _written(in_text, markdown(told, words.spoken))
@@ -265,7 +289,6 @@ def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, w
     there = tallies[0].there if tallies else len(run.rows)
     for said in summary(told, to_see, words, there=there):
         sys.stderr.write(f"{said}\n")
-    return run
 
 
 def report_names(suite: str) -> tuple[str, str]:
@@ -301,6 +324,8 @@ def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> lis
     failed = next((row.error for row in run.rows if row.error), None)
     if failed is not None:
         said.append(words("batch.first_error", what=failed.get("message", "")))
+    if run.left:
+        said.append(words("eval.left", left=run.left))
     if run.before is not None:
         listed = changes(run, words.spoken)
         said += [words("eval.change", name=name, ids=", ".join(ids)) for name, ids in listed]

@@ -122,6 +122,40 @@ async def test_what_is_done_is_not_asked_again_after_an_interruption(tmp_path: P
     assert not Runs(tmp_path, "small").unfinished(None).exists()
 
 
+def test_a_limit_asks_the_first_tasks_that_are_left_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    suite, model = small(*[task(f"t{n}", f"Capital {n}?", {"contains": "Rome"}) for n in range(5)]), ScriptedModel(told)
+    evaluate(suite, {"llm": model}, out=tmp_path)
+    first = evaluate(suite, {"llm": model}, out=tmp_path, limit=2, cached=False)
+    assert ([row.id for row in first.rows], first.left) == (["t0", "t1"], 3)
+    assert first.before is not None
+    assert [row.id for row in first.before.rows] == ["t0", "t1"]  # it is compared in what was asked alone
+    assert "2 of 2 passed (100%); not asked: 3" in markdown(first)
+    assert SuiteRun.from_dict(first.as_dict()).left == 3
+    assert [len(evaluate(suite, {"llm": model}, out=tmp_path, limit=2).rows) for _ in range(2)] == [4, 5]
+    assert Runs(tmp_path, "small").unfinished(None).exists() is False
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_that_is_given_a_time_ends_by_then_and_keeps_what_is_done(tmp_path: Path, *, kept: bool) -> None:
+    suite = small(CAPITAL, task("slow", "It never ends.", {"contains": "x"}))
+
+    def play(request: ChatRequest) -> Any:
+        return Reply(hang=True) if "never ends" in request.messages[-1].get_text_content() else told(request)
+
+    run = evaluate(suite, {"llm": ScriptedModel(play)}, out=tmp_path if kept else None, seconds=1)
+    assert ([row.id for row in run.rows], run.left) == (["capital"], 1)
+    assert Runs(tmp_path, "small").unfinished(None).exists() is kept
+
+
+def test_what_takes_too_long_by_itself_is_no_end_of_the_run() -> None:
+    def slow(_case: Any, _reply: Any) -> bool:
+        raise TimeoutError
+
+    run = evaluate(small(CAPITAL), {"llm": ScriptedModel(told)}, evaluators=[slow], seconds=60)
+    assert run.left == 0
+    assert run.rows[0].error is not None
+
+
 def test_a_run_is_compared_with_the_last_one(tmp_path: Path) -> None:
     first = small(CAPITAL, BROKEN, task("gone", "Capital?", {"contains": "Rome"}), task("edited", "A?", {"regex": "x"}))
     assert evaluate(first, {"llm": ScriptedModel(told)}, out=tmp_path).compared() is None

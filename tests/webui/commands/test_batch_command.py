@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
@@ -198,6 +199,20 @@ def test_progress_is_one_line_on_a_screen() -> None:
         line.tell(Tally(total=2, answered=done))
     line.end()
     assert screen.text == "\r1 of 2 questions, 0 failed\r2 of 2 questions, 0 failed\n"
+
+
+def test_a_file_of_progress_has_a_line_at_the_start_and_each_half_minute_and_says_how_long_it_takes() -> None:
+    now, file = [0.0], io.StringIO()
+    line = ProgressLine(Words("en"), file, clock=lambda: now[0])
+    for seconds, done in ((0, 0), (5, 1), (20, 2), (40, 3), (45, 4), (300, 100)):
+        now[0] = seconds
+        line.tell(Tally(total=100, answered=done))
+    line.end()
+    assert file.getvalue().splitlines() == [
+        "0 of 100 questions, 0 failed",
+        "3 of 100 questions, 0 failed, about 21 min 33 s left",
+        "100 of 100 questions, 0 failed",
+    ]
 
 
 class Slow:

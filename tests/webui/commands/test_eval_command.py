@@ -177,6 +177,38 @@ def test_the_published_schema_of_a_suite_is_current(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == published, "run: parlour schema suite > docs/suite.schema.json"
 
 
+def test_a_limit_and_a_time_end_a_run_that_the_next_one_goes_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite(tmp_path, *[task(name, name) for name in ("one", "two", "three")])
+    hangs = ["two"]
+
+    def script(request: Request) -> Reply:
+        said = request["messages"][-1]["content"]
+        return Reply(text=said, usage=(1, 1), hang=any(one in said for one in hangs))
+
+    with ModelServer(script) as server:
+        given = [path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o"]
+        assert evaluated(*given, "--limit", 1) == 0
+        said = capsys.readouterr().err
+        assert "1 of 1 passed (100%): " in said
+        assert "Still to do: 2; start it again to go on." in said
+        assert evaluated(*given, "--minutes", 0.02, "--concurrency", 1) == 0
+        assert "Still to do: 2" in capsys.readouterr().err
+        assert "1 of 1 passed (100%); not asked: 2" in (tmp_path / "o" / "report-s.md").read_text(encoding="utf-8")
+        hangs.clear()
+        assert evaluated(*given) == 0
+        assert "Still to do" not in capsys.readouterr().err
+        assert sum("one" in one.messages[-1]["content"] for one in server.requests) == 1
+
+
+def test_a_run_whose_time_is_over_before_anything_is_done_has_not_passed(tmp_path: Path) -> None:
+    path = suite(tmp_path, task("one", "one"))
+    with ModelServer(lambda _: Reply(hang=True)) as server:
+        given = [path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o"]
+        assert evaluated(*given, "--minutes", 0.02) == 1
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     waits = [True]
@@ -195,7 +227,9 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
             assert any(line.startswith(b"2 of 3") for line in process.stderr)
             rest = process.interrupt()
         assert process.returncode == 130
-        assert rest == "Still to do: 1; start it again to go on.\n"
+        report = tmp_path / "o" / "report-s.html"
+        assert rest.splitlines() == [f"2 of 2 passed (100%): {report}", "Still to do: 1; start it again to go on."]
+        assert "not asked: 1" in report.read_text(encoding="utf-8")
         waits[0] = False
         assert evaluated(path, "--agent", config, *more) == 0
         assert sum("one" in one.messages[-1]["content"] for one in server.requests) == 1
