@@ -141,6 +141,8 @@ class PeopleRoutes:
         if not self._guests:
             return await self._door(request, 403, problem=words("account.no_guests"))
         answer = _to("./")
+        if request.scope["known"] is None and self._token(request):
+            self._give(request, answer, "")  # of a session that ended
         if request.scope["guest"] is None:
             try:
                 await self._newcomers.take(counted_as(client_address(request)))
@@ -336,15 +338,19 @@ class PeopleRoutes:
 
     async def come_in(self, request: Request, done: SignedIn, to: str) -> Response:
         """Give the browser its session, and the person what she had as a guest."""
-        guest = request.scope["guest"]
+        guest, taken = request.scope["guest"], False
         if guest is not None:
             try:
                 await self._engine.belongings.take_along(guest, done.person.id)
+                taken = True
             except ParlourError as error:  # the link is spent and the session made; the next sign-in takes it along
                 _log.warning("What a guest has is not taken along yet: %s", error)
         then = remembered(request.scope, self._owners.cookies)  # a program waits for this person's word
         answer = _to(to + then)
         self._give(request, answer, done.token)
+        if taken:  # the guest has nothing any more: signed out, this browser is nobody's
+            https = request.scope["scheme"] == "https"
+            answer.headers.append("set-cookie", self._owners.cookies.header("", https=https, seconds=0))
         if then:
             answer.headers.append("set-cookie", forgetting(request.scope, self._owners.cookies))
         return answer

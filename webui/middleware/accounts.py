@@ -75,14 +75,16 @@ class AccountsMiddleware:
             return
         headers = Headers(scope=scope)
         try:
-            tokens = tuple(self._cookies.values(headers.get("cookie", ""), SESSION))
+            tokens = tuple(filter(None, self._cookies.values(headers.get("cookie", ""), SESSION)))
             known = await self._people.by_session(tokens) if tokens else None
         except StorageError:
             await refuse(scope, send, 503, "account.not_now")
             return
         guest: str | None = scope["owner"]
-        role = known.person.role if known is not None else "guest" if guest is not None and self._guests else None
-        owner = known.person.id if known is not None else guest if self._guests else None
+        # Whose session ended has an account: they read so, and go on as a guest only when they say it.
+        is_guest = guest is not None and self._guests and not tokens
+        role = known.person.role if known is not None else "guest" if is_guest else None
+        owner = known.person.id if known is not None else guest if is_guest else None
         scope = {**scope, "owner": owner, "known": known, "guest": guest, "trusted": role in {"administrator", "owner"}}
         needs = needed(scope["path"])
         if needs is None:

@@ -183,6 +183,45 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         assert await workspace.conversations.list() == []
 
 
+async def test_who_was_a_guest_and_is_signed_out_is_nobody_until_she_goes_on_as_a_guest(here: House) -> None:
+    """What she had as a guest is her account's now: as that guest she would see an empty room, and not why."""
+    await here.owner()
+    browser, other = here.browser(), here.browser()
+    await browser.post("/guest")
+    guest = await here.id_of(browser)
+    assert (await signed_in(browser, "jan")).status_code == 303
+    assert (await signed_in(other, "jan")).status_code == 303
+    await browser.post("/sign-out")
+    assert (await browser.get("/standing")).status_code == 401, "a page that is still open says so"
+    assert (await browser.get("/")).headers["location"] == "./sign-in"
+    await browser.post("/guest")
+    assert await here.id_of(browser) not in {guest, await here.id_of(other)}
+    assert (await browser.get("/standing")).status_code == 200
+
+
+async def test_a_session_that_ended_makes_nobody_a_guest_until_she_says_so(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await here.owner()
+    browser = here.browser()
+    await browser.post("/guest")
+    guest = await here.id_of(browser)
+
+    async def cannot(*_: object) -> None:
+        raise StorageError("Not now.")
+
+    with monkeypatch.context() as now:
+        now.setattr(type(here.engine.belongings), "take_along", cannot)
+        assert (await signed_in(browser, "jan")).status_code == 303
+    known = await here.engine.people.store.list()
+    for session in await here.engine.people.store.sessions_of(known[0].id):
+        await here.engine.people.end_session(known[0], session.id)
+    assert (await browser.get("/standing")).status_code == 401
+    assert "Continue as a guest" in (await browser.get("/sign-in")).text
+    await browser.post("/guest")
+    assert await here.id_of(browser) == guest, "what was not taken along yet is still there"
+
+
 async def test_nothing_of_a_guest_stays_behind_that_an_index_writes_while_it_is_closed(
     here: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
