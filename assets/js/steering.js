@@ -44,9 +44,12 @@ async function recount(field, text) {
   count();
 }
 
-// Where its switches were changed elsewhere, such as by the meter.
+// A form of the panel that has something typed into it and is not sent: drawn anew, that would be gone.
+const isHalfTyped = () => [...panel().querySelectorAll('form :is(input, textarea)')].some((one) => one.form.offsetParent && one.value !== one.defaultValue);
+
+// Where it was changed elsewhere: its switches by the meter, a persona by whom it is shared with.
 export function drawAnew() {
-  if (!panel()) return;
+  if (!panel() || isHalfTyped()) return;
   keep();
   change({});
 }

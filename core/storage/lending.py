@@ -9,13 +9,14 @@ import json
 import time
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.dialects import upsert
 from core.storage.documents import by_name
+from core.storage.loans import PERSONAS, personas_of, service_row
 from core.storage.mcp_servers import McpServerStore, reached, server_record
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
 from core.storage.owner_settings import Choices
@@ -30,7 +31,6 @@ from core.storage.tables import (
     libraries,
     mcp_servers,
     model_services,
-    owner_settings,
     people,
 )
 
@@ -53,9 +53,6 @@ WRITABLE: Final[frozenset[Kind]] = frozenset({"library", "persona"})
 """What can be shared to be changed, too. The rest holds keys: who may say where they go could read them."""
 LENT: Final = "lent-"
 """The names of services that somebody else set up begin so."""
-PERSONAS: Final = "personas"
-"""The owner's setting that holds the personas."""
-_SERVICES: Final = "services"  # the owner's setting that lists the web services
 _SHARES: Final[frozenset[str]] = frozenset({"member", *KEEPERS})
 
 
@@ -276,7 +273,8 @@ class Lending:
 
     def _check_mine(self, connection: Connection, kind: Kind, thing_id: str) -> None:
         if kind == "persona":
-            found: object = next((one for one in _personas(connection, self._owner) if one.get("id") == thing_id), None)
+            mine = personas_of(connection, self._owner)
+            found: object = next((one for one in mine if one.get("id") == thing_id), None)
         elif kind == "library":
             here = libraries.c.id == thing_id, libraries.c.owner_id == self._owner
             found = connection.execute(select(libraries.c.id).where(*here)).first()
@@ -284,7 +282,7 @@ class Lending:
             this = mcp_servers.c.id == thing_id, mcp_servers.c.owner_id == self._owner
             found = connection.execute(select(mcp_servers.c.id).where(*this)).first()
         elif kind == "service":
-            found = _service_row(connection, self._owner, thing_id)
+            found = service_row(connection, self._owner, thing_id)
         else:
             kept = model_services.c.service == thing_id, model_services.c.owner_id == self._owner
             found = connection.execute(select(model_services.c.service).where(*kept)).first()
@@ -297,12 +295,14 @@ class Lent:
 
     Args:
         sealer: Opens the keys of services.
+        standing: Told when the owner changed what somebody shares.
     """
 
-    def __init__(self, database: Database, sealer: Sealer, owner: str) -> None:
+    def __init__(self, database: Database, sealer: Sealer, owner: str, standing: Listeners[[]]) -> None:
         self._database = database
         self._sealer = sealer
         self._owner = owner
+        self._standing = standing
 
     # ---- libraries
 
@@ -397,7 +397,7 @@ class Lent:
                 wanted = {thing for thing, lender, _ in loans if lender == lender_id}
                 found += [
                     LentPersona(one, lender_id, name, (str(one["id"]), lender_id) in writing)
-                    for one in _personas(connection, lender_id)
+                    for one in personas_of(connection, lender_id)
                     if one.get("id") in wanted
                 ]
             return found
@@ -425,11 +425,12 @@ class Lent:
                 raise _only_to_read(lender)
             kept = [
                 {**one, **change, "id": persona_id} if one.get("id") == persona_id else one
-                for one in _personas(connection, lender_id)
+                for one in personas_of(connection, lender_id)
             ]
             Choices(connection, lender_id).put(PERSONAS, kept)
 
         await self._database.write(changed)
+        self._standing()
 
     # ---- models
 
@@ -494,7 +495,7 @@ class Lent:
             found: list[LentService] = []
             keepers = self._keepers(connection, "service")
             for service_id, lender_id, lender in self._loans(connection, "service"):
-                row = _service_row(connection, lender_id, service_id)
+                row = service_row(connection, lender_id, service_id)
                 if row is None or row.get("on") is not True:
                     continue
                 mark = self._sealer.mark("service", lender_id, service_id)
@@ -509,7 +510,7 @@ class Lent:
     async def standing(self) -> str:
         """Names the owner's role and limits, the groups that they may share with, and all that is shared with them now.
 
-        It is another one where any of that changes. Raises StorageError.
+        It is another one where any of that changes, or what a shared persona says, theirs too. Raises StorageError.
         """
 
         def load(connection: Connection) -> list[Any]:
@@ -526,12 +527,21 @@ class Lent:
             )
             given = select(groups.c.limits).where(groups.c.id.in_(mine))
             rows = [sorted(map(repr, map(tuple, connection.execute(one).all()))) for one in (named, given, query)]
-            return [role, limits, *rows]
+            return [role, limits, *rows, self._shared_personas(connection)]
 
         found = await self._database.read(load)
         return sha256(json.dumps(found).encode()).hexdigest()[:16]
 
     # ---- inside
+
+    def _shared_personas(self, connection: Connection) -> list[dict[str, Any]]:
+        """Personas that the owner shares, and those that are shared with them."""
+        mine = select(lent.c.thing_id).where(lent.c.kind == "persona", lent.c.owner_id == self._owner)
+        shared = {(lender, thing) for thing, lender, _ in self._loans(connection, "persona")}
+        shared.update((self._owner, thing) for thing in connection.execute(mine).scalars())
+        owners = sorted({lender for lender, _ in shared})
+        kept = [(one, it) for one in owners for it in personas_of(connection, one)]
+        return [it for one, it in kept if (one, it.get("id")) in shared]
 
     def _keepers(self, connection: Connection, kind: Kind) -> set[str]:
         """Who of the lenders of a kind looks after the house."""
@@ -565,26 +575,6 @@ class Lent:
 def lent_name(lender_id: str, service: str) -> str:
     """What a service is called among those of whoever it is lent to."""
     return f"{LENT}{sha256(f'{lender_id} {service}'.encode()).hexdigest()[:24]}"
-
-
-def _personas(connection: Connection, owner: str) -> list[dict[str, Any]]:
-    kept = _setting(connection, owner, PERSONAS)
-    listed = cast("list[object]", kept) if isinstance(kept, list) else []
-    return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
-
-
-def _service_row(connection: Connection, owner: str, service_id: str) -> Mapping[str, Any] | None:
-    """A web service as its owner keeps it; `None` for none."""
-    listed = _setting(connection, owner, _SERVICES)
-    kept = _setting(connection, owner, f"service:{service_id}")
-    if not isinstance(listed, list) or service_id not in listed or not isinstance(kept, dict):
-        return None
-    return cast("Mapping[str, Any]", kept)
-
-
-def _setting(connection: Connection, owner: str, name: str) -> object:
-    query = select(owner_settings.c.value).where(owner_settings.c.owner_id == owner, owner_settings.c.name == name)
-    return connection.execute(query).scalar()
 
 
 def _only_to_read(lender: str) -> ParlourError:

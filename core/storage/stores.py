@@ -83,7 +83,7 @@ class OwnerStores:
         self._sealer = sealer
         self._shares = shares
         self._api_keys = api_keys
-        self._standing = standing
+        self.standing = standing
 
     @cached_property
     def libraries(self) -> LibraryStore:
@@ -178,12 +178,12 @@ class OwnerStores:
     @cached_property
     def lending(self) -> Lending:
         """What the owner shares with groups."""
-        return Lending(self._database, self.owner, self._standing)
+        return Lending(self._database, self.owner, self.standing)
 
     @cached_property
     def lent(self) -> Lent:
         """What others share with the owner."""
-        return Lent(self._database, self._sealer, self.owner)
+        return Lent(self._database, self._sealer, self.owner, self.standing)
 
     @cached_property
     def mcp_servers(self) -> McpServerStore:
@@ -221,7 +221,7 @@ class Stores:
         apps: Programs that somebody let in at a page, by their codes and tokens.
         people: Who has an account, and with which role.
         groups: Of people.
-        standing: Told when this process changed a role, a group, or what is shared with one.
+        standing: Told when this process changed a role, a group, what is shared with one, or a persona.
         use: How much owners used.
     """
 

@@ -10,11 +10,11 @@ from core.messages.invisible import plain_line
 from core.models.model_name import ModelName
 from core.storage.base import new_id
 from core.storage.conversations import clean
-from core.storage.lending import PERSONAS
+from core.storage.loans import PERSONAS
 from core.workspace.levels import Level, checked_change, mapping_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.storage.owner_settings import OwnerSettings
 
@@ -80,10 +80,12 @@ class Personas:
 
     Args:
         settings: What the owner chose.
+        changed: Called after one was changed, for whom it may be shared with.
     """
 
-    def __init__(self, settings: OwnerSettings) -> None:
+    def __init__(self, settings: OwnerSettings, changed: Callable[[], object] = lambda: None) -> None:
         self._settings = settings
+        self._changed = changed
 
     async def list(self) -> list[Persona]:
         """All of them, by name. Raises StorageError."""
@@ -129,6 +131,7 @@ class Personas:
             return [one.as_dict() for one in (*others, kept)]
 
         await self._settings.change(PERSONAS, change)
+        self._changed()
         return kept
 
     async def delete(self, persona_id: str) -> None:
@@ -137,6 +140,7 @@ class Personas:
         await self._settings.change(
             PERSONAS, lambda kept: [one.as_dict() for one in _read(kept) if one.id != persona_id] or None
         )
+        self._changed()
 
 
 def checked_name(given: object) -> str:

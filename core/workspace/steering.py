@@ -178,7 +178,7 @@ class OwnerSteering:
 
     def __init__(self, stores: OwnerStores) -> None:
         self._stores = stores
-        self.personas = Personas(stores.settings)
+        self.personas = Personas(stores.settings, stores.standing)
 
     @cached_property
     def prompts(self) -> Prompts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 
 from core.models.own_models import Draft
 from core.storage.database import Database
+from core.workspace.levels import Level
+from core.workspace.personas import Persona
 from tests.core.stores import stores_over
 from tests.webui.server.people_app import House, house
 from webui.handlers import lending
@@ -172,6 +174,43 @@ async def test_a_page_that_is_open_is_told_at_once_and_shows_a_removed_member_no
     assert (
         "failed" in (await shared.jan.post("/libraries/try", json={"library": shared.library, "question": "x"})).json()
     )
+
+
+async def test_both_sides_of_a_shared_persona_hear_that_the_other_changed_it(shared: Shared) -> None:
+    engine, ids = shared.here.engine, [await shared.here.id_of(one) for one in (shared.mara, shared.jan)]
+    async with engine.workspaces.open(ids[0]) as mara:
+        kept = await mara.steering.personas.save(Persona("", "Pirate", level=Level("Speak like a pirate.")))
+        own = await mara.steering.personas.save(Persona("", "Poet"))
+    await shared.change(shared.mara, "persona", kept.id, "write")
+
+    async def news(who: httpx.AsyncClient, seen: str) -> str:
+        return str((await who.get("/standing", params={"seen": seen})).json()["standing"])
+
+    async def by_borrower() -> None:
+        async with engine.workspaces.open(ids[1]) as jan:
+            await jan.steering.change_lent(kept.id, Level("Speak like a sailor."))
+
+    async def by_owner() -> None:
+        async with engine.workspaces.open(ids[0]) as mara:
+            await mara.steering.personas.save(replace(kept, sign="!"))
+
+    async def deleted() -> None:
+        async with engine.workspaces.open(ids[0]) as mara:
+            await mara.steering.personas.delete(kept.id)
+
+    async with asyncio.timeout(10):
+        for change in (by_borrower, by_owner, deleted):
+            seen = [await news(one, "") for one in (shared.mara, shared.jan)]
+            waits = [asyncio.create_task(news(*each)) for each in zip((shared.mara, shared.jan), seen, strict=True)]
+            await asyncio.sleep(0)
+            await change()
+            now = await asyncio.gather(*waits)
+            assert now[0] != seen[0], change
+            assert now[1] != seen[1], change
+    async with engine.workspaces.open(ids[0]) as mara:
+        seen = [await news(one, "") for one in (shared.mara, shared.jan)]
+        await mara.steering.personas.save(replace(own, sign="?"))
+        assert [await news(one, "") for one in (shared.mara, shared.jan)] == seen, "what is not shared is nobody's news"
 
 
 async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_process(
