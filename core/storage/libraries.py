@@ -19,8 +19,9 @@ from core.storage.documents import (
     shelves_of_folder,
     usable_collection,
 )
+from core.storage.loans import end_loans
 from core.storage.lost_libraries import forget_lost, lost_in, lost_to, note_deleted
-from core.storage.statements import END_LOANS, LIBRARIES_OF_OWNER, SHELVES_CHOSEN, TAKEN_BACK
+from core.storage.statements import LIBRARIES_OF_OWNER, SHELVES_CHOSEN, TAKEN_BACK
 from core.storage.tables import conversation_libraries, documents, libraries
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class LibraryStore:
             used, read = _files_of(connection, where), library_ids(connection, where)
             note_deleted(connection, self._owner, library_id)
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
-            connection.execute(END_LOANS, {"owner": self._owner, "kind": "library", "thing": library_id})
+            end_loans(connection, self._owner, "library", library_id)
             return freed_files(connection, used), unneeded(connection, self._owner, read)
 
         return await self._database.write(remove)
@@ -102,7 +103,7 @@ class LibraryStore:
         def remove(connection: Connection) -> bool:
             if not connection.execute(delete(libraries).where(mine, ~holds)).rowcount:
                 return False
-            connection.execute(END_LOANS, {"owner": self._owner, "kind": "library", "thing": library_id})
+            end_loans(connection, self._owner, "library", library_id)
             return True
 
         return await self._database.write(remove)

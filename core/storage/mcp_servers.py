@@ -13,8 +13,9 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
 from core.storage.conversations import insert_owner
+from core.storage.loans import end_loans
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
-from core.storage.statements import END_LOANS, MCP_SERVERS
+from core.storage.statements import MCP_SERVERS
 from core.storage.tables import mcp_servers
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class McpServerStore:
         def remove(connection: Connection) -> None:
             _server_of(connection, self._owner, server_id)
             connection.execute(delete(mcp_servers).where(_is(self._owner, server_id)))
-            connection.execute(END_LOANS, {"owner": self._owner, "kind": "server", "thing": server_id})
+            end_loans(connection, self._owner, "server", server_id)
 
         await self._database.write(remove)
 

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 from core.errors import StorageError
 from core.storage.conversations import insert_owner
 from core.storage.dialects import upsert
+from core.storage.loans import end_loans
 from core.storage.sealing import end_of, in_address
-from core.storage.statements import END_LOANS
 from core.storage.tables import model_services
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class ModelServiceStore:
 
         def remove(connection: Connection) -> None:
             connection.execute(delete(model_services).where(_is(self._owner, service)))
-            connection.execute(END_LOANS, {"owner": self._owner, "kind": "model", "thing": service})
+            end_loans(connection, self._owner, "model", service)
 
         await self._database.write(remove)
 

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, delete
 
 from core.storage.conversations import hold_owner, insert_owner
 from core.storage.dialects import upsert
-from core.storage.statements import END_LOANS, OWNER_CHOICE
+from core.storage.loans import end_loans
+from core.storage.statements import OWNER_CHOICE
 from core.storage.tables import owner_settings
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Choices:
 
     def end_loans(self, kind: str, thing_id: str) -> None:
         """Something that was kept here is gone, so that nobody has it any more whom it was shared with."""
-        self._connection.execute(END_LOANS, {"owner": self._owner, "kind": kind, "thing": thing_id})
+        end_loans(self._connection, self._owner, kind, thing_id)
 
 
 def _is(owner: str, name: str) -> tuple[Any, Any]:

@@ -189,9 +189,6 @@ LENT_LIBRARIES: Final = (
     .where(lent_to(_owner))
     .group_by(people.c.name)
 )
-END_LOANS: Final = delete(lent).where(
-    lent.c.owner_id == _owner, lent.c.kind == bindparam("kind"), lent.c.thing_id == bindparam("thing")
-)
 LIBRARIES: Final = _listing.where(libraries.c.id.in_(bindparam("wanted", expanding=True)))
 
 IS_RUNNING: Final = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use

@@ -213,6 +213,24 @@ async def test_both_sides_of_a_shared_persona_hear_that_the_other_changed_it(sha
         assert [await news(one, "") for one in (shared.mara, shared.jan)] == seen, "what is not shared is nobody's news"
 
 
+@pytest.mark.parametrize("kind", ["library", "model", "server"])
+async def test_the_audit_says_that_sharing_ended_because_what_was_shared_was_removed(shared: Shared, kind: str) -> None:
+    engine, mara = shared.here.engine, await shared.here.id_of(shared.mara)
+    stores = engine.stores.of(mara)
+    async with engine.workspaces.open(mara) as workspace:
+        await workspace.models.save(Draft("compatible", "http://127.0.0.1:9/v1", "m", "sk-1"), use=False)
+    gone = {
+        "library": (shared.library, lambda: stores.libraries.delete(shared.library)),
+        "model": ("compatible", lambda: stores.model_services.delete("compatible")),
+        "server": (shared.server, lambda: stores.mcp_servers.delete(shared.server)),
+    }
+    thing, remove = gone[kind]
+    await shared.change(shared.mara, kind, thing, "read")
+    await remove()
+    last = (await engine.people.store.audit())[0]
+    assert (last.by, last.did, last.to) == ("Mara", f"taken_back_{kind}", "Research")
+
+
 async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_process(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
