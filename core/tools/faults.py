@@ -158,6 +158,11 @@ def _within(loc: Sequence[str | int], arguments: Mapping[str, Any]) -> tuple[str
     return tuple(loc)
 
 
+def fault_of_unknown(field: str) -> dict[str, str]:
+    """That there is no such field."""
+    return _fault("extra", field)
+
+
 def _kind_wanted(kind: str) -> str:
     if not kind.endswith(_WRONG_KIND):
         return ""

@@ -33,9 +33,10 @@ from pydantic_core import to_jsonable_python
 from core.errors import BadArgumentsError, SettingsError, shown
 from core.tools.arguments import check_booleans, read_arguments
 from core.tools.base import BaseTool, Returned, ToolResult
-from core.tools.faults import fault_of_pydantic
+from core.tools.faults import fault_of_pydantic, fault_of_unknown
 from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
 from core.tools.typed_dicts import readable
+from core.tools.unknown_keys import unknown_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
@@ -47,6 +48,7 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 
 _GATHERS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NO_FIELD = "There is no field {!r}."
 _LIKE_THIS = "Write @tool above a function, or tool(the_function)."
 _EMPTY: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
 _ARGS_HEADING = re.compile(r"^\s*(args|arguments|parameters|参数)\s*[:：]\s*$", re.IGNORECASE)
@@ -222,6 +224,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
             field = ".".join(map(str, all_[0]["loc"]))
             fault = fault_of_pydantic(cast("list[dict[str, Any]]", all_), arguments) or {}
             raise BadArgumentsError(_sentence(all_[0]), field=field, **fault) from error
+        if field := unknown_key(arguments, filled):
+            raise BadArgumentsError(_NO_FIELD.format(field), field=field, **fault_of_unknown(field))
         given = {name: getattr(filled, name) for name in filled.model_fields_set}
         return {**given, **(filled.model_extra or {})}
 
@@ -444,7 +448,7 @@ def _sentence(error: ErrorDetails) -> str:
         case "missing":
             return f"The field {field!r} is missing."
         case "extra_forbidden":
-            return f"There is no field {field!r}."
+            return _NO_FIELD.format(field)
         case _:
             said = error["msg"][:1].lower() + error["msg"][1:]
             return f"The field {field!r} does not fit: {said}." if field else f"The arguments do not fit: {said}."

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field, HttpUrl
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    model_validator,
+)
+from typing_extensions import TypedDict
 
 from core.errors import BadArgumentsError
 from core.tools.arguments import check
@@ -187,3 +198,104 @@ def test_every_fault_has_a_sentence_in_every_language(lang: str) -> None:
         assert "{" not in said
         if lang == "zh":
             assert not re.search(r"[A-Za-z]{2,}", said)
+
+
+class Side(BaseModel):
+    """What comes with a dish."""
+
+    name: str
+    grams: int = Field(default=100, validation_alias=AliasChoices("weight", AliasPath("measures", 0)))
+
+
+class Open(BaseModel):
+    """Takes whatever comes along."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = ""
+
+
+class Lax(BaseModel):
+    """Says that it passes over what it does not know."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    side: Side | None = None
+
+
+class Own(BaseModel):
+    """Reads keys in a way of its own."""
+
+    name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        return {"name": given["called"]} if "called" in given else given
+
+
+@dataclass
+class Table:
+    """Has sides on it."""
+
+    sides: list[Side]
+
+
+class Wish(TypedDict, total=False):
+    """A wish."""
+
+    side: Side
+
+
+@tool
+def order(
+    side: Side | None = None,
+    sides: list[Side] | None = None,
+    named: dict[str, Side] | None = None,
+    table: Table | None = None,
+    wish: Wish | None = None,
+    either: Side | str = "",
+    others: tuple[Open, Lax, Own] | None = None,
+) -> str:
+    """Take an order."""
+    return repr((side, sides, named, table, wish, either, others))
+
+
+RICE = {"name": "rice"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"side": {**RICE, "gramms": 5}}, "side.gramms"),
+        ({"sides": [RICE, {**RICE, "gramms": 5}]}, "sides.1.gramms"),
+        ({"named": {"one": {**RICE, "gramms": 5}}}, "named.one.gramms"),
+        ({"table": {"sides": [{**RICE, "gramms": 5}]}}, "table.sides.0.gramms"),
+        ({"wish": {"side": {**RICE, "gramms": 5}}}, "wish.side.gramms"),
+        ({"wish": {"sidee": RICE}}, "wish.sidee"),
+        ({"either": {**RICE, "gramms": 5}}, "either.gramms"),
+        ({"others": [{}, {"side": {**RICE, "gramms": 5}}, RICE]}, "others.1.side.gramms"),
+    ],
+)
+def test_a_key_of_an_object_that_its_type_does_not_know_is_refused_by_name(
+    arguments: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(BadArgumentsError) as refused:
+        order.verify(arguments)
+    assert str(refused.value).startswith(f"There is no field '{named}'.")
+    assert unfit_sentence(refused.value, Words("en")) == f"{BEGINS}it knows no {named}."
+    assert unfit_sentence(refused.value, Words("zh")) == f"与该工具的参数要求不符：没有 {named} 这个参数。"
+    assert refused.value.details["field"] == named
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"side": {**RICE, "weight": 5}},
+        {"side": {**RICE, "measures": [5]}},
+        {"either": "soup"},
+        {"others": [{"any": 1}, {"more": 2}, {"called": "pea", "more": 3}]},
+    ],
+)
+def test_what_a_type_says_that_it_takes_or_passes_over_is_not_refused(arguments: dict[str, Any]) -> None:
+    order.verify(arguments)
