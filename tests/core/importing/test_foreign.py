@@ -21,7 +21,7 @@ from core.errors import UnsupportedFormatError
 from core.export.bundle import bundled
 from core.importing import chatgpt as chatgpt_reader
 from core.importing import claude as claude_reader
-from core.importing import open_webui
+from core.importing import json_elements, open_webui
 from core.importing.catalog import READERS
 from core.importing.importing import Imported, bring_in
 from core.importing.json_elements import ElementError, elements
@@ -488,3 +488,22 @@ async def test_a_time_that_is_none_is_none(given_time: Any) -> None:
 async def test_times_are_read_in_each_form() -> None:
     assert moment(1_700_000_000) == moment(1_700_000_000_000) == 1_700_000_000
     assert moment("2023-11-14T22:13:20Z") == 1_700_000_000
+
+
+@pytest.mark.parametrize("one", [b"{}", b"[]", b"1.5", b'{"a":"b"}', b'""'])
+async def test_a_conversation_of_very_many_small_values_is_too_large_for_memory_whatever_its_bytes(
+    one: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read, each takes up to a hundred times the room that it has in the file."""
+    monkeypatch.setattr(json_elements, "MOST_VALUES", 500_000)
+    half = (json_elements.MOST_VALUES // (one.count(b"{") + one.count(b"[") + 1) // 2) * (one + b",")
+    begin, end = b'[{"mapping":[', b'0]},{"last":1}]'
+    assert len(list(elements(BytesIO(begin + half + end), 128 << 20))) == 2
+    with pytest.raises(ElementError) as refused:
+        list(elements(BytesIO(begin + half * 3 + end), 128 << 20))
+    assert refused.value.large
+
+
+async def test_a_long_text_is_one_value_however_many_commas_it_has() -> None:
+    text = json.dumps([{"a": "well, " * 100_000}] * 3).encode()
+    assert len(list(elements(BytesIO(text), 128 << 20))) == 3
