@@ -73,6 +73,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.people: PeopleStore.* note_act
         core.storage.groups: GroupStore.*
         core.storage.lending: Lending.* Lent.*
+        core.storage.loans: end_loans service_row
         core.storage.statements: lent_to
         core.storage.use: UseStore.* count_use check_use given_to
         core.storage.moving: move_conversations
