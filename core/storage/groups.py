@@ -10,9 +10,10 @@ from sqlalchemy import delete, insert, select, update
 
 from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError
+from core.storage.audit import note_act
 from core.storage.base import new_id
 from core.storage.dialects import upsert
-from core.storage.people import KEEPERS, note_act
+from core.storage.people import KEEPERS
 from core.storage.tables import group_members, groups, lent, people
 
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from core.errors import NotFoundError, ParlourError, StorageError
+from core.storage.audit import note_act
 from core.storage.dialects import upsert
 from core.storage.documents import by_name
 from core.storage.loans import PERSONAS, personas_of, service_row
 from core.storage.mcp_servers import McpServerStore, reached, server_record
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
 from core.storage.owner_settings import Choices
-from core.storage.people import KEEPERS, note_act
+from core.storage.people import KEEPERS
 from core.storage.statements import LENT_LIBRARIES, lent_to
 from core.storage.tables import (
     documents,

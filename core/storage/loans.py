@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import delete, select
 
-from core.storage.people import note_act
+from core.storage.audit import note_act
 from core.storage.tables import groups, lent, owner_settings, people
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 
 from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError
+from core.storage.audit import note_act
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
 from core.storage.dialects import begins
@@ -508,11 +509,6 @@ def _live(connection: Connection, invitation_id: str) -> Invitation:
     if row is None or row.ends_at <= time.time():
         raise _gone()
     return Invitation(*row)
-
-
-def note_act(connection: Connection, by: str, did: str, to: str, details: Mapping[str, Any]) -> None:
-    """Put something into the audit, inside a transaction."""
-    connection.execute(insert(audit).values(at=time.time(), by=by, did=did, to=to, details=dict(details)))
 
 
 def _nobody() -> NotFoundError:
