@@ -4,111 +4,37 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING
 
-from core.rag.attribution import words_of
 from core.rag.claims.asked import Places
 from core.rag.claims.bound import Tallies
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
 from core.rag.claims.makers import Clause, clauses_of, misattributed
-from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
-from core.rag.claims.provisos import compared
+from core.rag.claims.names import KnownNames, Name
+from core.rag.claims.paired import Alike, is_near, is_same_kind, other_figure, otherwise
 from core.rag.claims.reckoned import Times, dates_of, times_of
 from core.rag.claims.romans import Part, parts_in
-from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
-from core.rag.prose import ideographs, sentence_spans
+from core.rag.claims.said import Reason, Said
+from core.rag.claims.wording import turns
+from core.rag.prose import sentence_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
     from datetime import date
 
     from core.rag.document import Passage
 
-ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition", "mark"]
-
-
-class Reason(NamedTuple):
-    """What speaks against a sentence.
-
-    Args:
-        kind: `amount`, `date` and `name`: no passage has it, or the passage has another one in its place. `role`: who
-            does it and to whom is the other way round. `denial`: one of both denies what the other says. `opposite`:
-            it says "rose" where the passage says "fell". `extent`: it says "all" where the passage says "some".
-            `condition`: it says "if" where the passage says "unless", or "without" where it says "with". `mark`: a mark
-            of it leads to no passage.
-        words: The words of the sentence.
-        rival: What the passage says instead; "" where nothing stands in the place.
-        passage: The number of that passage, from 1; 0 where none is like the sentence.
-    """
-
-    kind: ReasonKind
-    words: str
-    rival: str = ""
-    passage: int = 0
-
-
 _ALIKE = 0.6  # of a sentence's words, by their weight, are in the sentence of a passage that is about the same
-_SAME = 0.72  # are there, where a word more or less turns it round
-_SAME_HAN = 0.6  # as pairs of characters also span two words
 _TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
 _LONGEST = 4_000  # characters of a sentence
-_MOST_NAMES = 40
 _MOST_SENTENCES = 10_000  # of all passages that are compared; figures and names are looked for in all
 _MOST_ATTRIBUTED = 1_000  # sentences in which it is looked for who does what
 _MOST_REASONS = 4
-_ABOUT = re.compile(
-    r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
-    r"|fewer than|less than|under|below|close to|just|within|by)"
-    r"|约|近|超过|不到|至少|多达|将近|大约|不足|几乎)[\s$€£¥]*\Z",
-    re.IGNORECASE,
-)
-_OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
 _OF_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\s")
-_LOOSE = 0.15
-_OF_DAYS = {"s", "workday"}
-_PAREN = re.compile(r"\[\d{1,3}\]")
-
-
-@dataclass(frozen=True)
-class Said:
-    """A sentence, with what the rules look at; each is worked out when it is first needed."""
-
-    text: str
-    number: int = 0
-
-    @cached_property
-    def plain(self) -> str:
-        """Without marks, in plain letters."""
-        return unicodedata.normalize("NFKC", _PAREN.sub(" ", self.text))
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Its content words."""
-        return frozenset(words_of(self.text))
-
-    @cached_property
-    def is_wide(self) -> bool:
-        """Whether it is in Chinese."""
-        return 2 * ideographs(self.text) > len(self.text)
-
-    @cached_property
-    def figures(self) -> list[Figure]:
-        """Its figures and dates."""
-        return figures_of(self.plain)
-
-    @cached_property
-    def names(self) -> list[Name]:
-        """Its names."""
-        return names_of(self.plain)[:_MOST_NAMES]
-
-    @cached_property
-    def known(self) -> KnownNames:
-        """The words in which names are looked for."""
-        return KnownNames([self.plain])
 
 
 @dataclass(frozen=True)
@@ -139,22 +65,6 @@ def passage_sentences(passages: Sequence[Passage]) -> list[list[str]]:
         found.append([text[a:b].strip() for a, b in sentence_spans(text)[:left]])
         left -= len(found[-1])
     return found
-
-
-class Alike(NamedTuple):
-    """The sentences of passages that are about the same as another one.
-
-    Args:
-        said: The most alike first.
-        around: These, and those before and after them.
-        share: Of the other one's words, by their weight, that are in the first.
-        beside: The same of its words that turn nothing round, as a fall does a rise.
-    """
-
-    said: list[Said]
-    around: list[Said]
-    share: float
-    beside: float
 
 
 class Rules:
@@ -324,7 +234,7 @@ class Rules:
             others = [
                 other
                 for other in near.figures
-                if _is_same_kind(one, other)
+                if is_same_kind(one, other)
                 and not any(mine.equals(other) for mine in claim.figures)
                 and not (_OF_SECTION.match(near.plain) and near.plain.startswith(other.words))
             ]
@@ -391,208 +301,9 @@ class Rules:
         """What the sentence that is alike says otherwise; nothing where an equal one does not."""
         found: list[Reason] = []
         for near in alike.said:
-            others = _other_figure(claim, near, alike.around)
+            others = other_figure(claim, near, alike.around)
             others = [one for one in others if not self._is_of_date(one, claim, near)]
-            found = others or _other_sign(claim, near) or _exchanged(claim, near) or _one_other_name(claim, near)
-            found = found or _condition(claim, near) or _role(claim, near)
-            same = _SAME_HAN if claim.is_wide else _SAME
-            if not found and alike.share >= same:
-                found = _other_name(claim, near, alike.around) or _wording(claim, near)
-            if not found and alike.beside >= same:
-                found = _opposite(claim, near)
+            found = otherwise(claim, near, alike, others)
             if not found:
                 return []
         return found
-
-
-def _other_figure(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
-    """A figure that the passages have elsewhere, where this sentence of theirs has another one."""
-    there = [figure for one in around for figure in one.figures]
-    same = _in_same_place(claim, near, claim.figures, near.figures)
-    found = [
-        Reason(one.kind, one.words, rival.words, near.number)
-        for one, rival in same
-        if not any(is_near(one, other, claim.plain) for other in near.figures)
-    ]
-    if found:
-        return found
-    rivals = [one for one in near.figures if not any(mine.equals(one) for mine in claim.figures)]
-    for one in claim.figures:
-        if any(one.equals(other) or is_near(one, other, claim.plain) for other in there):
-            continue
-        rival = next((other for other in rivals if _is_same_kind(one, other)), None)
-        if rival is not None:
-            found.append(Reason(one.kind, one.words, rival.words, near.number))
-    return found
-
-
-def _other_sign(claim: Said, near: Said) -> list[Reason]:
-    """A figure below zero where this sentence of theirs has the same one, between the same words, above it."""
-    there = {(_around_signed(near.plain, one), one.number): one for one in near.figures}
-    for one in claim.figures:
-        other = there.get((_around_signed(claim.plain, one), one.number))
-        mine, theirs = _sign(claim.plain, one), _sign(near.plain, other) if other is not None else ""
-        if other is not None and mine != theirs:
-            return [Reason("amount", mine + one.words, theirs + other.words, near.number)]
-    return []
-
-
-def _sign(text: str, one: Figure) -> str:
-    """The minus that stands at a figure after a word; a hyphen between two words or figures is none."""
-    found = _MINUS.search(text[max(0, one.start - 24) : one.start])
-    return found[1] if found else ""
-
-
-def _around_signed(text: str, one: Figure) -> tuple[str, str]:
-    signed = replace(one, start=one.start - len(_sign(text, one)))
-    before, _ = _between(text, signed)
-    return before, _between(text, one)[1]
-
-
-def _exchanged(claim: Said, near: Said) -> list[Reason]:
-    """The same figures in other places, where all else is word for word the same."""
-    (mine, between), (theirs, _) = _without(claim.plain, claim.figures), _without(near.plain, near.figures)
-    if mine != theirs or not all(re.search(r"\w", _AND.sub("", one)) for one in between[1:-1]):
-        return []
-    moved = [(one, other) for one, other in zip(claim.figures, near.figures, strict=True) if not one.equals(other)]
-    if len(moved) < 2 or not all(any(one.equals(other) for _, other in moved) for one, _ in moved):
-        return []
-    return [Reason(one.kind, one.words, other.words, near.number) for one, other in moved[:1]]
-
-
-def _one_other_name(claim: Said, near: Said) -> list[Reason]:
-    """A name within a sentence that is, but for this name, word for word one of theirs."""
-    there = {_without(near.plain, [one])[0]: one for one in near.names if not one.begins}
-    for name in claim.names:
-        other = there.get(_without(claim.plain, [name])[0])
-        if other is not None and not name.begins and not near.known.has(name):
-            return [Reason("name", name.words, other.words, near.number)]
-    return []
-
-
-def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[str]]:
-    """A text with a mark in the place of each of some of its words, and what stands before, between and after them."""
-    at, between = 0, list[str]()
-    for one in left_out:
-        between.append(text[at : one.start])
-        at = one.start + len(one.words)
-    between.append(text[at:])
-    return "\0".join(between).casefold().strip(" .。"), between
-
-
-def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
-    """A name that the passages have elsewhere, where this sentence of theirs has another one."""
-    beside = KnownNames(one.plain for one in around)
-    others = [one for one in near.names if not claim.known.has(one)]
-    same = _in_same_place(claim, near, claim.names, others)
-    if found := [Reason("name", one.words, rival.words, near.number) for one, rival in same if not near.known.has(one)]:
-        return found
-    for name in claim.names:
-        rival = next((one for one in others if name.begins or not one.begins), None)
-        if rival is not None and not beside.has(name):
-            found.append(Reason("name", name.words, rival.words, near.number))
-    return found or _other_person(claim, near)
-
-
-def is_near(one: Figure, other: Figure, text: str) -> bool:
-    """Whether a figure that is said to be about so much, or rounded, means another one."""
-    if one.equals(other):
-        return True
-    if one.bound and one.bound == other.bound:  # a term of 15 days is not about one of 14
-        return False
-    if one.kind == "date" or other.kind == "date" or (one.unit and other.unit and one.unit != other.unit):
-        return False
-    before, after = text[max(0, one.start - 14) : one.start], text[one.start + len(one.words) :][:8]
-    if not _ABOUT.search(before) and not _OR_SO.match(after):
-        return False
-    mine, theirs = (one.value, other.value) if one.unit == other.unit else (one.number, other.number)
-    return abs(mine - theirs) <= _LOOSE * max(abs(mine), abs(theirs))
-
-
-def _is_same_kind(one: Figure, other: Figure) -> bool:
-    if ROMAN in {one.unit, other.unit}:  # the number of a chapter is none of loaves
-        return one.unit == other.unit
-    return one.kind == other.kind and (
-        one.unit == other.unit
-        or {one.unit, other.unit} == _OF_DAYS
-        or ("" in {one.unit, other.unit} and one.kind == "amount")
-    )
-
-
-_AND = re.compile(r"\b(?:and|or|to|und|oder|et|ou|y|o|e)\b|[和与或及到至]", re.IGNORECASE)
-_MINUS = re.compile(r"(?:[^\W\d_]\s|[为是到至达约于])([-\u2212])\Z")  # in Chinese no blank; "长征-5号" has a hyphen
-_BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
-_AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")
-
-_Place = TypeVar("_Place", Figure, Name)
-
-
-def _in_same_place(
-    claim: Said, near: Said, mine: Sequence[_Place], theirs: Sequence[_Place]
-) -> Iterator[tuple[_Place, _Place]]:
-    """What stands between the same words, once in each."""
-    there = {_between(near.plain, one): one for one in reversed(theirs)}
-    for one in mine:
-        other = there.get(_between(claim.plain, one))
-        if other is not None and all(_between(claim.plain, one)):
-            yield one, other
-
-
-def _between(text: str, one: Figure | Name) -> tuple[str, str]:
-    """The word before and the word after."""
-    before = _BEFORE.search(text[max(0, one.start - 24) : one.start])
-    after = _AFTER.match(text, one.start + len(one.words))
-    return before[0].strip().casefold() if before else "", after[0].strip().casefold() if after else ""
-
-
-def _other_person(claim: Said, near: Said) -> list[Reason]:
-    """A person in Chinese, where nothing else differs: such names have no sign of their own."""
-    mine, theirs = claim.plain.strip("。. "), near.plain.strip("。. ")
-    start = _same_letters(mine, theirs)
-    end = _same_letters(mine[start:][::-1], theirs[start:][::-1])
-    if start and mine[start - 1] in SURNAMES:
-        start -= 1  # the same surname
-    name, other = mine[start : len(mine) - end], theirs[start : len(theirs) - end]
-    return [Reason("name", name, other, near.number)] if is_person(name) and is_person(other) else []
-
-
-def _same_letters(one: str, other: str) -> int:
-    """With how many equal letters two texts begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _condition(claim: Said, near: Said) -> list[Reason]:
-    """A condition that the sentence turns round, or what depends on it."""
-    of_case = compared(claim.plain, near.plain)
-    if not isinstance(of_case, tuple):
-        return []
-    return _denial(claim, near) or [Reason("condition", *of_case, near.number)]
-
-
-def _denial(claim: Said, near: Said) -> list[Reason]:
-    mine, theirs = claim.plain, near.plain
-    both = denied(mine, theirs) if is_conditional(mine) == is_conditional(theirs) else None
-    return [Reason("denial", *both, near.number)] if both else []
-
-
-def _role(claim: Said, near: Said) -> list[Reason]:
-    turned = turned_round(claim.plain, near.plain)
-    return [Reason("role", *turned, near.number)] if turned else []
-
-
-def _wording(claim: Said, near: Said) -> list[Reason]:
-    """What turns the sentence round: a denial, an opposite, "all" for "some"."""
-    mine, theirs = claim.plain, near.plain
-    if compared(mine, theirs) is False and (found := _denial(claim, near)):
-        return found
-    if found := _opposite(claim, near):
-        return found
-    if both := extents(mine, theirs):
-        return [Reason("extent", *both, near.number)]
-    return []
-
-
-def _opposite(claim: Said, near: Said) -> list[Reason]:
-    both = opposites_in(claim.plain, near.plain)
-    return [Reason("opposite", *both, near.number)] if both else []
