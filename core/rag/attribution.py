@@ -41,7 +41,7 @@ _MONEY_AFTER = re.compile(r"(?<=\d)\s*+[€$£¥]")
 _GLUED = re.compile(r"(?<![^\W_])(?<!\d[.,])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 SILENT = re.compile(r"[\s!-/:-@\[-`{-~。！？；，：、]*+")  # signs without a word
-ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
+ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}(?:\.(?!\d)|[)、])\s*)+")
 
 
 _SOURCE = r"(?:passages?|facts?|information|texts?|documents?|files?|context|policy|\w+\.[a-z]{3,4})"
@@ -178,7 +178,7 @@ def _percent(found: re.Match[str]) -> str:
 
 # A run of spaces is tried once, from its start: models that loop write many.
 _MARK = re.compile(r"(?<![ \t])[ \t]*+(?:\[\d{1,3}\])+")
-_BULLET = re.compile(r"\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)*")
+_BULLET = re.compile(r"\s*(?:[-*+>]\s+|\d{1,3}(?:\.(?!\d)|[)、])\s*)*")
 
 
 def sentences_of(text: str) -> list[tuple[str, int]]:

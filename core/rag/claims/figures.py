@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from core.rag.claims.lists import in_order
+from core.rag.claims.lists import in_order, listed
 from core.rag.claims.romans import PARTS, parts_of
 from core.rag.numerals import HAN_NUMERALS, LONGEST, number_of_han
 
@@ -24,8 +24,8 @@ class Figure:
     Args:
         words: As it stands there.
         number: What is written, magnitudes included: "1.2 million" is 1,200,000.
-        unit: What it measures, such as `%`, `$`, `s` or `month`; `roman` for the numeral of a chapter; "" where
-            nothing known follows.
+        unit: What it measures, such as `%`, `$`, `s` or `month`; `roman` for the numeral of a chapter; `version` for
+            a number in parts, as of versions and sections; "" where nothing known follows.
         value: In the unit: an hour is 3,600 `s`, a year 12 `months`.
         exact: How far a true value may be away, so that it is still rounded to this one.
         start: Where it begins in the text.
@@ -52,20 +52,35 @@ class Figure:
 
         A unit that only one of them tells decides nothing: "300 dollars" may be the 300 of a table.
         """
+        if VERSION in {self.unit, other.unit}:
+            return {self.unit, other.unit} <= {VERSION, ""} and _digits(self.words) == _digits(other.words)
         if self.unit == other.unit:
             return abs(self.value - other.value) <= self.exact
+        if "m" in {self.unit, other.unit} and self._in_millions() == other._in_millions():
+            return True
         if self.unit and other.unit:
             return False
         if self.unit in OF_DATES or other.unit in OF_DATES:
             return self.number == other.number
         return abs(self.number - other.number) <= (self.exact if not self.unit else 0.5 * _unit_of_last(self.number))
 
+    def _in_millions(self) -> float:
+        """The number, where a letter m may stand for millions: "850m" is a length, or money whose sign is lost."""
+        return self.number * (_MILLION if _LETTER.search(self.words) else 1.0)
+
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_LETTER = re.compile(r"\d\s?m\Z")
 _GROUPED = re.compile(r"\d,\d{3}\b")
 _MILLION = 1e6
 ROMAN: Final = "roman"
+VERSION: Final = "version"
 OF_DATES = frozenset({"month", "weekday", "clock", "decade", "century"})
+
+
+def _digits(words: str) -> str:
+    """A number as it is written, without zeros that are a part of their own: version 2.0 is version 2."""
+    return re.sub(r"(?:\.0+)+\Z", "", words)
 
 
 def _unit_of_last(number: float) -> float:
@@ -117,7 +132,7 @@ def _units() -> dict[str, tuple[str, float]]:
         "months 12": "year years yr yrs 年 岁 周岁 周年",
         "m 0.001": "mm millimetre millimetres millimeter millimeters 毫米",
         "m 0.01": "cm centimetre centimetres centimeter centimeters 厘米",
-        "m 1": "metre metres meter meters 米",
+        "m 1": "m metre metres meter meters 米",
         "m 1000": "km kilometre kilometres kilometer kilometers 公里 千米",
         "m 1609.344": "mile miles 英里",
         "m 0.3048": "ft foot feet 英尺",
@@ -148,6 +163,18 @@ _DATE = re.compile(
     r"(?<![\d./-])(?:(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})|(?P<a>\d{1,2})[./](?P<b>\d{1,2})[./](?P<c>\d{4}))(?![\d/-])"
 )
 _YEARS = re.compile(r"(?<![\w.,/-])(?P<from>[12]\d{3})\s?[–—/-]\s?(?P<to>\d{2}|[12]\d{3})(?![\d/.-]\d|\d|年)")
+# In these the zero counts: 2.10 comes after 2.9.
+_NUMBERED = listed(
+    "version versions ver v release releases build firmware kernel python java android ios macos windows ubuntu debian "
+    "fedora linux php ruby perl django section sections clause clauses chapter figure fig table article paragraph rule"
+)
+_VERSION = re.compile(
+    rf"(?:\b(?:{'|'.join(sorted(_NUMBERED, key=len, reverse=True))})\b\.?[\s:=]{{0,2}}"
+    r"(?:(?:is|was|now|number|no\.?|ist|est|es)\s){0,2}|\bv|版本?[号是为:：\s]{0,3}|第\s?)"
+    r"(?P<after>\d{1,4}(?:\.\d{1,4})++)(?!\d|\s?[%％万亿])"
+    r"|(?<![\w.])(?P<parts>\d{1,4}(?:\.\d{1,4}){2,}+)(?![\w%])",
+    re.IGNORECASE,
+)
 _CLOCK = re.compile(
     r"(?<![\w.:])(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b"
     r"|(?<![\w.:])(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?![\d:])"
@@ -186,6 +213,30 @@ _BOUND = re.compile(
 )
 _BEFORE = 16  # letters in which these words stand
 _WORD = re.compile(r"\s?([A-Za-z%]{1,12})")
+_SHARES: Final[Mapping[str, tuple[float, ...]]] = {
+    "half": (50,),
+    "a third": (33, 33.3),
+    "one third": (33, 33.3),
+    "two thirds": (66, 66.7, 67),
+    "a quarter": (25,),
+    "one quarter": (25,),
+    "three quarters": (75,),
+    "a fifth": (20,),
+    "one fifth": (20,),
+    "a tenth": (10,),
+    "one tenth": (10,),
+    "一半": (50,),
+}
+_ONE = re.compile(
+    r"\b(?P<half>half\s)?(?P<one>an?|one)\s(?P<word>(?!third|quarter|fifth|tenth)[a-z]{3,12})\b"
+    r"|(?P<han>[半一])个?(?P<unit>小时|钟头|星期|[年天周])|(?P<share>一半"
+    r"|\b(?:half|(?:an?|one)[\s-](?:third|quarter|fifth|tenth)|two[\s-]thirds|three[\s-]quarters)\b)",
+    re.IGNORECASE,
+)
+_LASTING = re.compile(
+    r"\b(?:for|within|after|of|lasts?|lasted|takes?|took|over|under|about|than|nearly|almost|only|just)\s\Z",
+    re.IGNORECASE,
+)
 _SORT_OF_DAYS: Final = re.compile(
     r"[\s-]*(?:(?P<working>working|business)|calendar|consecutive)[\s-]days?\b", re.IGNORECASE
 )
@@ -193,8 +244,14 @@ _TERM = re.compile(r"[之以]?内")
 _CENT = re.compile(r"\s?cent\b", re.IGNORECASE)
 
 
-def figures_of(text: str) -> list[Figure]:
-    """The figures and the parts of dates in a text, in their order."""
+def figures_of(text: str, *, loosely: bool = False) -> list[Figure]:
+    """The figures and the parts of dates in a text, in their order.
+
+    Args:
+        text: In any letters.
+        loosely: Whether one of a unit ("one year"), and parts ("half a million"), are such too: in a passage they bear
+            out "12 months", and of a sentence they are mostly no claim.
+    """
     plain = unicodedata.normalize("NFKC", text[:MOST_TEXT])
     taken = bytearray(len(plain))
     found: list[Figure] = []
@@ -208,6 +265,8 @@ def figures_of(text: str) -> list[Figure]:
                 last = max(one.start + len(one.words) for one in made)
                 taken[start:last] = b"\1" * (last - start)
                 found += made
+    if loosely:
+        found += [one for match in _ONE.finditer(plain) for one in _ones(match, plain)]
     return sorted((_bounded(one, plain) for one in found), key=lambda one: one.start)
 
 
@@ -235,6 +294,14 @@ def _dates(match: re.Match[str], _: str) -> Iterator[Figure]:
         return
     for part in "abc":  # which of the first two is the month nobody knows
         yield _made(match, match[0], float(match[part]))
+
+
+def _versions(match: re.Match[str], text: str) -> Iterator[Figure]:
+    group = "after" if match["after"] else "parts"
+    words, (start, end) = match[group], match.span(group)
+    after = _next_word(text, end)
+    if after not in _UNITS and after not in _SCALES and after != "per":  # "release 2.5 tons"
+        yield Figure(words, float(".".join(words.split(".")[:2])), VERSION, 0.0, 1e-6, start)
 
 
 def _years(match: re.Match[str], _: str) -> Iterator[Figure]:
@@ -339,7 +406,7 @@ def _latin_unit(word: str, text: str, match: re.Match[str]) -> tuple[str, int]:
     if word == "per":
         cent = _CENT.match(text, match.end("word"))
         return ("%", cent.end()) if cent else ("", match.end("digits"))
-    if word in {"m", "h", "s", "g"} and match["gap"]:
+    if word in {"h", "s", "g"} and match["gap"]:
         return "", match.end("digits")  # a letter by itself says little
     return _UNITS[word][0], match.end("word")
 
@@ -389,6 +456,22 @@ def _in_words(match: re.Match[str], text: str) -> Iterator[Figure]:
     yield Figure(match[0], number, unit, number * size, 1e-6 * size, match.start())
 
 
+def _ones(match: re.Match[str], text: str) -> Iterator[Figure]:
+    """One of a unit, half of one, and shares of a whole."""
+    if share := match["share"]:
+        for value in _SHARES[" ".join(share.lower().replace("-", " ").split())]:
+            yield Figure(match[0], value / 100, "%", value, 1e-6, match.start())
+        return
+    word, part = (match["word"] or match["unit"]).lower(), 0.5 if match["half"] or match["han"] == "半" else 1.0
+    if word in _SCALES or word == "dozen":
+        yield _made(match, match[0], part * _WORD_VALUES[word])
+    elif word in _UNITS and len(word) != 2:
+        is_one = part < 1 or match["han"] or match["one"].lower() == "one"
+        if is_one or _LASTING.search(text[max(0, match.start() - _BEFORE) : match.start()]):
+            unit, size = _UNITS[word]
+            yield _made(match, match[0], part, unit, part * size)
+
+
 def _named(match: re.Match[str], text: str) -> Iterator[Figure]:
     if match["month"]:
         name = match["month"]
@@ -431,6 +514,7 @@ def _han_numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
 _READERS = (
     (PARTS, _parts),
     (_DATE, _dates),
+    (_VERSION, _versions),
     (_YEARS, _years),
     (_CLOCK, _clocks),
     (_NUMBER, _numbers),

@@ -6,11 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from core.rag.claims.figures import ROMAN, Figure
+from core.rag.attribution import words_of
+from core.rag.claims.figures import ROMAN, VERSION, Figure
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person
 from core.rag.claims.provisos import compared
 from core.rag.claims.said import Reason, Said
 from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round
+from core.rag.search.terms import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,10 @@ _ABOUT = re.compile(
 )
 _OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
 _LOOSE = 0.15
+_ROUNDED = 0.06  # between a length in feet and the same in metres
+_BRACKET = re.compile(r"[\s\w-]{0,20}[(（]\s?(?:about|approximately|approx\.|around|or|c\.|ca\.|~|约)?\s?")
+_SHORT = 200  # letters of a sentence whose subject alone may be another one
+_OF_ONE = re.compile(r"\s(?:is|was|has|will|became|ist|war|hat|wird|wurde|est|était|a|es|era|fue|è)\s")
 _OF_DAYS = {"s", "workday"}
 
 
@@ -58,7 +64,7 @@ def otherwise(claim: Said, near: Said, alike: Alike, figures: Sequence[Reason]) 
 
 def other_figure(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     """A figure that the passages have elsewhere, where this sentence of theirs has another one."""
-    there = [figure for one in around for figure in one.figures]
+    there = [figure for one in around for figure in one.told]
     same = _in_same_place(claim, near, claim.figures, near.figures)
     found = [
         Reason(one.kind, one.words, rival.words, near.number)
@@ -113,12 +119,26 @@ def _exchanged(claim: Said, near: Said) -> list[Reason]:
 
 def _one_other_name(claim: Said, near: Said) -> list[Reason]:
     """A name within a sentence that is, but for this name, word for word one of theirs."""
-    there = {_without(near.plain, [one])[0]: one for one in near.names if not one.begins}
+    there = {(_without(near.plain, [one])[0], one.begins): one for one in near.names}
     for name in claim.names:
-        other = there.get(_without(claim.plain, [name])[0])
-        if other is not None and not name.begins and not near.known.has(name):
-            return [Reason("name", name.words, other.words, near.number)]
+        other = there.get((_without(claim.plain, [name])[0], name.begins))
+        if other is None or near.known.has(name) or (name.begins and not _is_subject(claim.plain, name, other)):
+            continue
+        return [Reason("name", name.words, other.words, near.number)]
     return []
+
+
+def predicate(said: Said) -> str:
+    """What a short sentence says of one thing, from its verb on; "" where it says no more than a word."""
+    verb = _OF_ONE.search(said.plain) if len(said.plain) <= _SHORT else None
+    told = said.plain[verb.start() :].casefold().strip(" .。") if verb else ""
+    return told if len(words_of(told)) > 1 else ""
+
+
+def _is_subject(text: str, name: Name, other: Name) -> bool:
+    """Whether a sentence says more than a word of what it begins with, and of one thing: "Paris is the capital"."""
+    said = _OF_ONE.match(text, name.start + len(name.words))
+    return said is not None and len(words_of(text[said.end() :])) > 1 and not STOP_WORDS & {*name.parts, *other.parts}
 
 
 def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[str]]:
@@ -149,6 +169,8 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
     """Whether a figure that is said to be about so much, or rounded, means another one."""
     if one.equals(other):
         return True
+    if VERSION in {one.unit, other.unit}:
+        return False
     if one.bound and one.bound == other.bound:  # a term of 15 days is not about one of 14
         return False
     if one.kind == "date" or other.kind == "date" or (one.unit and other.unit and one.unit != other.unit):
@@ -158,6 +180,12 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
         return False
     mine, theirs = (one.value, other.value) if one.unit == other.unit else (one.number, other.number)
     return abs(mine - theirs) <= _LOOSE * max(abs(mine), abs(theirs))
+
+
+def is_conversion(first: Figure, second: Figure, text: str) -> bool:
+    """Whether the second figure is the first one in another unit, in brackets: "50 feet (15 m)"."""
+    between = text[first.start + len(first.words) : second.start]
+    return bool(_BRACKET.fullmatch(between)) and abs(first.value - second.value) <= _ROUNDED * first.value
 
 
 def is_same_kind(one: Figure, other: Figure) -> bool:

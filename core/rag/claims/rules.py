@@ -14,7 +14,7 @@ from core.rag.claims.bound import Tallies
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
 from core.rag.claims.makers import Clause, clauses_of, misattributed
 from core.rag.claims.names import KnownNames, Name
-from core.rag.claims.paired import Alike, is_near, is_same_kind, other_figure, otherwise
+from core.rag.claims.paired import Alike, is_conversion, is_near, is_same_kind, other_figure, otherwise, predicate
 from core.rag.claims.reckoned import Times, dates_of, times_of
 from core.rag.claims.romans import Part, parts_in
 from core.rag.claims.said import Reason, Said
@@ -104,6 +104,15 @@ class Rules:
         return found
 
     @cached_property
+    def _of_others(self) -> dict[str, list[int]]:
+        """By what they say of their subject, word for word, where sentences stand."""
+        found: dict[str, list[int]] = {}
+        for at, said in enumerate(self._said):
+            if told := predicate(said):
+                found.setdefault(told, []).append(at)
+        return found
+
+    @cached_property
     def _known(self) -> KnownNames:
         return KnownNames(self._texts)
 
@@ -112,7 +121,7 @@ class Rules:
         """All figures of the passages, by their number."""
         found: dict[float, list[Figure]] = {}
         for text in dict.fromkeys(self._texts):
-            for one in figures_of(text):
+            for one in figures_of(text, loosely=True):
                 same = found.setdefault(one.number, [])
                 if all((one.unit, one.value, one.bound) != (other.unit, other.value, other.bound) for other in same):
                     same.append(one)
@@ -206,7 +215,7 @@ class Rules:
     def _missing_figures(self, claim: Said) -> list[Reason]:
         found: list[Reason] = []
         for one in claim.figures:
-            if self._has(one, claim.plain):
+            if self._has(one, claim.plain) or self._is_converted(one, claim):
                 continue
             rival = self._rival(one, claim)
             found.append(Reason(one.kind, one.words, *rival))
@@ -218,6 +227,15 @@ class Rules:
         if any(is_near(one, other, text) for other in self._all_figures) or self._is_derived(one):
             return True
         return any(times.have(one, text) for times in self._times)
+
+    def _is_converted(self, one: Figure, claim: Said) -> bool:
+        """Whether it tells another figure beside it in another unit: "50 feet (15 m)"."""
+        return any(
+            is_conversion(*sorted((one, other), key=lambda each: each.start), claim.plain)
+            and self._has(other, claim.plain)
+            for other in claim.figures
+            if other is not one and one.unit == other.unit != ""
+        )
 
     def _is_derived(self, one: Figure) -> bool:
         """Whether it may be worked out from years that are there."""
@@ -285,6 +303,8 @@ class Rules:
                 aside += weight
                 for at in holding:
                     asides[at] = asides.get(at, 0.0) + weight
+        if total and max(shares.values(), default=0.0) < _ALIKE * total:
+            shares |= dict.fromkeys(self._of_others.get(predicate(claim), ()), _ALIKE * total)
         best = max(shares.values(), default=0.0)
         near = [at for at, share in shares.items() if share >= max(best - _TIED * total, _ALIKE * total)]
         near.sort(key=lambda at: (-shares[at], at))

@@ -66,6 +66,11 @@ class Said:
         return figures_of(self.plain)
 
     @cached_property
+    def told(self) -> list[Figure]:
+        """These, and what a passage says besides by "one year" and "half a million"."""
+        return figures_of(self.plain, loosely=True)
+
+    @cached_property
     def names(self) -> list[Name]:
         """Its names."""
         return names_of(self.plain)[:_MOST_NAMES]

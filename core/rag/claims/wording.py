@@ -24,15 +24,26 @@ _DENYING = listed(
     "not no never without cannot neither nor none nobody nothing fail fails failed refuse refuses refused denied "
     "denies deny lack lacks lacked unable hardly"
 )
-_PASSED = listed("longer be been being have has had ever yet to")
-_NO_DENIAL = listed("only just merely least more less fewer later earlier until matter doubt one sooner exceed than")
+_DENYING_ELSEWHERE = listed(
+    "nicht kein keine keinen keinem keiner keines nie niemals pas jamais aucun aucune ningún ninguna nunca non"
+)
+_DENIED_BEFORE = listed("nicht pas")  # what they deny may stand before them
+_PASSED = listed(
+    "longer be been being have has had ever yet to "
+    "für in an von mit bei auf zu le la les l de du un une el los las il lo"
+)
+_NO_DENIAL = listed(
+    "only just merely least more less fewer later earlier until matter doubt one sooner exceed than "
+    "nur seulement uniquement solo sólo mehr weniger plus moins más menos"
+)
 HAN_DENIAL = re.compile(
     r"不(?=得|能|会|可|是|再|予|被|应|需|必|包|承|赔|适|属|在|收|提|支|允|接|享|具|含|给|存|同意|想|愿|喜|知|参|用|去|做|要|准|许)"
     r"|没有|未(?!来|必|知|婚)|无(?:法|需|权|须|效)|并非|并不|禁止|拒绝|从不|没(?=能|被|再|得)"
 )
 _HAN_PASSED = re.compile(r"[得能会可是再予被应需必须曾经要有能够许用]*")
 _CONDITIONAL = re.compile(
-    r"\b(?:unless|except|excluding|otherwise|until|without|only|but)\b|除非|除了|以外|之外|否则|但", re.IGNORECASE
+    r"\b(?:unless|except|excluding|otherwise|until|without|only|but|ohne|außer|sofern|nur|sondern|sans|sauf|sin|salvo|excepto)\b|除非|除了|以外|之外|否则|但",
+    re.IGNORECASE,
 )
 
 
@@ -44,6 +55,8 @@ def is_conditional(text: str) -> bool:
 def denied(mine: str, theirs: str) -> Both:
     """What one of two sentences denies and the other says."""
     own, other = _denials(mine), _denials(theirs)
+    if _DENYING_ELSEWHERE.intersection(_tokens(mine)) and _DENYING_ELSEWHERE.intersection(_tokens(theirs)):
+        return None  # in German the word stands far from what it denies
     for head, words in own.items():
         if head and head not in other and "" not in other and _has(head, theirs):
             return words, _written(head, theirs)
@@ -64,9 +77,13 @@ def _denials(text: str) -> dict[str, str]:
             found[head if len(head) == 2 and all(map(_HAN.match, head)) else ""] = text[match.start() : at + 2]
     tokens = _tokens(text)
     for at, token in enumerate(tokens):
-        if token not in _DENYING and not token.endswith("n't"):
+        if token not in _DENYING | _DENYING_ELSEWHERE and not token.endswith("n't"):
             continue
+        if token == "non" and ("the" in tokens or tokens[at + 1 : at + 2] == [] or tokens[at + 1] in _PASSED):
+            continue  # of an English word, or of a noun: it denies verbs
         head = next(_heads(tokens[at + 1 : at + 6]), None)
+        if head == ("", "") and token in _DENIED_BEFORE:
+            head = next(_heads(tokens[max(0, at - 5) : at][::-1]), None)
         if head is not None:
             found[head[0]] = f"{token} {head[1]}".strip()
     return found
@@ -181,6 +198,7 @@ _HAN_SOME = ("部分", "一些", "有些", "多数", "有时", "通常", "往往
 _TURNING = (
     frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word))
     | frozenset(word for pair in _HAN_OPPOSITES for side in pair for word in side if len(word) == 2)
+    | frozenset(stem for word in _DENYING_ELSEWHERE for stem in terms(word))
     | listed("unless without except even provid 除非 如果 即使 无需 只有 未经")
 )
 

@@ -1,0 +1,63 @@
+"""Versions, units, denials of other languages and subjects of sentences are told apart, and equal values are equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.rag.claims.check import check_claims
+
+FALSE = [
+    ("The current version is 2.10.", "The current version is 2.1.", "amount"),
+    ("Install version 2.10 of the program.", "Install version 2.1 of the program first.", "amount"),
+    ("Python 3.10 is needed for the program.", "Python 3.1 is needed for the program.", "amount"),
+    ("See section 4.10 on the deductible for storm.", "See section 4.1 on the deductible for storm.", "amount"),
+    ("Release 2.1.10 mends the export.", "Release 2.1.1 mends the export.", "amount"),
+    ("程序的当前版本是2.10。", "程序的当前版本是2.1。", "amount"),
+    ("Paris is the capital of Germany.", "Berlin is the capital of Germany.", "name"),
+    ("Paris is the capital of Germany.", "Berlin is the capital of Germany. Paris is the capital of France.", "name"),
+    ("Die Garantie gilt nicht für Akkus.", "Die Garantie gilt für Akkus.", "denial"),
+    ("Die Garantie gilt für Akkus.", "Die Garantie gilt nicht für Akkus.", "denial"),
+    ("Die Garantie gilt für Akkus.", "Die Garantie gilt für Akkus nicht.", "denial"),
+    ("Die Garantie deckt keine Akkus ab.", "Die Garantie deckt Akkus ab.", "denial"),
+    ("La garantie ne couvre pas les batteries.", "La garantie couvre les batteries.", "denial"),
+    ("La garantie couvre les batteries.", "La garantie ne couvre pas les batteries.", "denial"),
+    ("La garantía no cubre las baterías.", "La garantía cubre las baterías.", "denial"),
+    ("La garanzia non copre le batterie.", "La garanzia copre le batterie.", "denial"),
+    ("The table is 2.6 m long.", "The table is 250 cm long.", "amount"),
+    ("The warranty lasts twelve months.", "The warranty lasts one week.", "amount"),
+]
+TRUE = [
+    ("The current version is 2.1.", "The current version is 2.1, released in May."),
+    ("The current version is 2.0.", "The current version is 2, released in May."),
+    ("The fee is 2.10 euros a day.", "The fee is 2.1 euros a day."),
+    ("The ratio rose to 2.10 in that test.", "In that test the ratio rose to 2.1."),
+    ("Python 3.10 is needed for the program.", "The program needs python 3.10 or later."),
+    ("Germany has its capital in Berlin.", "Berlin is the capital of Germany."),
+    ("It is the old capital of Germany.", "Berlin is the old capital of Germany."),
+    ("Automobiles are dear to buy in Ellison.", "Cars are dear to buy in Ellison."),
+    ("Die Garantie gilt nicht für Akkus.", "Für Akkus gilt die Garantie nicht."),
+    ("Die Garantie gilt nicht nur für Akkus.", "Die Garantie gilt für Akkus und für Ladegeräte."),
+    ("La garantie couvre les batteries.", "La garantie couvre les batteries, pas seulement le moteur."),
+    ("The table is 250 cm long.", "The table is 2.5 m long."),
+    ("The table is 2.5 m long.", "The table is 250 cm long."),
+    ("The warranty lasts twelve months.", "The warranty lasts one year."),
+    ("The warranty lasts 12 months.", "The warranty lasts for a year."),
+    ("Paint dries for 30 minutes.", "Paint dries for half an hour."),
+    ("The house cost 500,000 dollars.", "The house cost half a million dollars."),
+    ("Half of the members pay, which is 50 % of them.", "Half of the members pay, and the others do not."),
+    ("The tubes are 50 feet (15 m) long.", "The tubes are 50 feet long."),
+    ("1.5 million people live in Ellison today.", "Today 1.5 million people live in Ellison."),
+    ("The fund lost 850 million on its loans.", "The fund lost 850m on its loans."),
+]
+
+
+@pytest.mark.parametrize(("said", "passage", "kind"), FALSE)
+def test_what_is_told_otherwise_is_found(said: str, passage: str, kind: str) -> None:
+    (claim,) = check_claims(said, [passage])
+    assert claim.verdict == "unsupported"
+    assert [one.kind for one in claim.reasons] == [kind]
+
+
+@pytest.mark.parametrize(("said", "passage"), TRUE)
+def test_what_is_told_in_another_way_is_not_called_false(said: str, passage: str) -> None:
+    assert [one.reasons for one in check_claims(said, [passage])] == [()]
