@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.rag.attribution import is_figure, words_of
-from core.rag.claims.names import Name, is_person, names_of
+from core.rag.claims.names import KnownNames, Name, is_person, names_of
 from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
@@ -148,10 +148,16 @@ def misattributed(sentence: str, clauses: Sequence[Clause]) -> Iterator[tuple[st
             (rival, one.number)
             for one in covering
             for rival in one.agents
-            if not mine & set(rival.parts) and not set(rival.parts) & {part for other in names for part in other.parts}
+            if not mine & set(rival.parts)
+            and not _is_short_for(name, rival)
+            and not set(rival.parts) & {part for other in names for part in other.parts}
         ]
         if len(others) == len(covering) > 0 and not any(_points_to(mine, one, clauses) for one in covering):
             yield name.words, others[0][0].words, others[0][1]
+
+
+def _is_short_for(one: Name, other: Name) -> bool:
+    return KnownNames([one.words]).has(other) or KnownNames([other.words]).has(one)
 
 
 def _covers(words: frozenset[str], said: frozenset[str]) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from core.rag.claims.lists import listed
 from core.rag.claims.romans import parts_in
 from core.rag.numerals import number_of_roman
-from core.rag.search.terms import STOP_WORDS
+from core.rag.search.terms import STOP_WORDS, terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 _JOINS = re.compile(
-    r" (?:of (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? "
+    r" (?:of (?:the )?|for (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? "
 )
-_JOINING: Final = listed("of and the")
+_JOINING: Final = listed("of and for the")
 _NO_NAMES: Final = listed("""
     january february march april may june july august september october november december jan feb mar apr jun jul aug
     sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mr mrs ms dr prof sir lady lord no
@@ -30,14 +30,21 @@ _NO_NAMES: Final = listed("""
     many most some several other others also later then thus therefore moreover furthermore additionally finally
     first second third one two three four five six seven eight nine ten in on at by for from with of to as and or but
     if page section chapter table figure part note please there these those this that such each every all any
-    ok bce ce ad bc am pm
+    ok bce ce ad bc am pm spring summer autumn winter celsius fahrenheit kelvin earth sun internet
+    yeah yep nope oh wow hi hello hey okay sure well actually
     """)
+_PREFIXES: Final = listed("ex non anti pro pre post mid half semi pan trans inter")  # of a name they make another word
 _ARTICLES: Final = listed(
     "der die das den dem des ein eine einen einem einer eines le la les un une des el los las una il lo gli"
 )
 # In German every noun has a capital, and a small model writes more of them. What English tells of "El Salvador" or
 # "Die Hard" is of a name.
 _ENGLISH: Final = re.compile(r"\b(?:the|is|are|were|has|had|of|and|by|with|from|to)\b")
+_GERMAN: Final = re.compile(
+    r"\b(?:der|das|dem|ein|eine|einen|einem|einer|eines|ist|sind|wurde|wurden|wird|werden|und|nicht|mit|von|vom|zum|zur|im"
+    r"|für|auf|aus|nach|bei|sich|oder|als|über|durch|hatte|haben|kein|keine|zu|beim|unter|gegen|seit|um|viele|gibt)\b|\b[Dd]ie\s[A-ZÄÖÜ]\w+\s(?:hat|war|will)\b"
+)
+_INFLECTED: Final = re.compile(r"(?:e|en|er|es|em|ei|wei)\Z")  # "Drei Parteien", "Viele Menschen"
 _NEAR: Final = 200  # letters behind such a name in which English is looked for
 _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(same)
@@ -67,6 +74,14 @@ _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
         ("greek", "greece"),
         ("thai", "thailand"),
         ("nyc", "york"),
+        ("norwegian", "norway"),
+        ("scottish", "scotland"),
+        ("filipino", "philippines"),
+        ("burmese", "burma", "myanmar"),
+        ("soviet", "ussr"),
+        ("ussr", "soviet"),
+        ("isil", "isis", "daesh"),
+        ("isis", "isil", "daesh"),
     )
 }
 # Of these, other words for the same are in use ("KBE", "BA", "the duke"), so that half of such a name is enough.
@@ -78,8 +93,19 @@ _RANKS: Final = listed(
     county city empire university college school street avenue road
     """
 )
+# They say what a thing is, and stand beside its name or do not: "Barings Bank PLC", "the Dayton Peace Treaty".
+_KINDS: Final = listed(
+    """
+    treaty agreement accord accords pact convention war battle operation bank plc inc ltd llc corp corporation company
+    group holdings gmbh ag museum party union republic people's people plant station park island islands river lake
+    mount mountain mountains sea ocean hemisphere state province region airport bridge theatre theater stadium church
+    school library foundation association society agency office department ministry commission committee council
+    programme program project festival tour show series magazine newspaper
+    """
+)
 _LEAST_PREFIX = 4  # letters that "Canadian" and "Canada" share
 _LONGEST_PREFIX = 12
+_LONG_ENOUGH = 6  # letters of a name that may be spelled in two ways
 
 SURNAMES = frozenset(
     "王李张劉刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜戴夏钟汪田任姜范方"
@@ -121,12 +147,14 @@ class Name:
         parts: What must be known for it to be known: folded words, or pieces of Chinese.
         start: Where it begins.
         begins: Whether a sentence begins with it, so that its capital says nothing.
+        is_noun: Whether it may be any noun, as in German, where all have capitals.
     """
 
     words: str
     parts: tuple[str, ...]
     start: int
     begins: bool = False
+    is_noun: bool = False
 
 
 @lru_cache(8_192)  # a name comes again and again
@@ -174,16 +202,32 @@ def _latin_names(text: str) -> list[Name]:
             runs[-1].append(word)
         else:
             runs.append([word])
-    found: list[Name] = []
-    for run in (one for one in runs if not _is_a_thing(text, one)):
-        start, end = run[0].start(), run[-1].end()
-        begins = (
-            _is_beginning(text, start) and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
-        )
-        parts = tuple(part for word in run for part in folded(word[0]).split("-") if len(part) > 1)
-        if parts:
-            found.append(Name(text[start:end], parts, start, begins))
-    return found
+    in_german = _GERMAN.search(text) is not None and not _ENGLISH.search(text)
+    named = (_named(text, run, in_german=in_german) for run in runs if not _is_a_thing(text, run))
+    return [one for one in named if one.parts]
+
+
+def _named(text: str, run: list[re.Match[str]], *, in_german: bool) -> Name:
+    """The name that capitalised words beside each other are."""
+    start, end = run[0].start(), run[-1].end()
+    is_first = _is_beginning(text, start)
+    begins = is_first and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
+    parts = tuple(part for word in run for part in folded(word[0]).split("-") if len(part) > 1)
+    parts = tuple(part for part in parts if part not in _PREFIXES) or parts
+    if len(run) > 1 and is_first and text.startswith(" of ", run[0].end()):
+        parts = parts[1:]  # "Merger of Japanese Banks"
+    return Name(text[start:end], parts, start, begins, in_german and _is_noun(text, run))
+
+
+def _is_noun(text: str, run: list[re.Match[str]]) -> bool:
+    """Whether a capital of a German text says nothing: it is at one word, or at an adjective that begins a sentence."""
+    if len(run) == 1 and run[0][0].isupper():
+        return False
+    beside = any(text[one.end() : other.start()] == " " for one, other in pairwise(run))
+    first = run[0][0]
+    is_inflected = bool(_INFLECTED.search(first) or _GERMAN.fullmatch(first.lower()))
+    is_inflected = is_inflected and len(run) == 2 and _is_beginning(text, run[0].start())
+    return not beside or is_inflected
 
 
 def _is_a_thing(text: str, run: list[re.Match[str]]) -> bool:
@@ -252,6 +296,9 @@ class KnownNames:
         if any(numeral not in self._numbered.get(word, (numeral,)) for word, numeral in _numerals_of(name)):
             return False  # Louis XIV is no Louis XV
         there = sum(map(self.has_part, name.parts))
+        own = [part for part in name.parts if part not in _KINDS]
+        if own and len(own) < len(name.parts) and all(map(self.has_part, own)):
+            return True
         ranks = len(_RANKS.intersection(name.parts))
         if there == len(name.parts) or (ranks and 2 * max(there, ranks) >= len(name.parts)):
             return True
@@ -276,7 +323,24 @@ class KnownNames:
         if number_of_roman(part.upper()):
             return False  # XXXVI is no form of XXXVII
         length = max(_LEAST_PREFIX, min(len(part) - 3, _LONGEST_PREFIX))
-        return len(part) > _LEAST_PREFIX and part[:length] in self._prefixes
+        if len(part) > _LEAST_PREFIX and part[:length] in self._prefixes:
+            return True
+        return (len(part) > _LONG_ENOUGH and _spelled(part) in self._spellings) or not self._stems.isdisjoint(
+            terms(part)
+        )
+
+    @cached_property
+    def _spellings(self) -> set[str]:
+        return {_spelled(word) for word in self._words if len(word) > _LONG_ENOUGH}
+
+    @cached_property
+    def _stems(self) -> set[str]:
+        return {stem for word in self._words for stem in terms(word)}
+
+
+def _spelled(word: str) -> str:
+    """A word as it sounds about: "MacDougal" and "McDougall", "Mohammed" and "Muhammad" are spelled in two ways."""
+    return re.sub(r"(\w)\1+", r"\1", re.sub(r"[aeiouy]+", ".", re.sub(r"\Amac(?=[^aeiouyk])", "mc", word)))
 
 
 _NUMBERED = re.compile(r"([^\W\d_]+) ([IVX]{2,7})(?!\w)")

@@ -154,12 +154,13 @@ def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[st
 def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     """A name that the passages have elsewhere, where this sentence of theirs has another one."""
     beside = KnownNames(one.plain for one in around)
-    others = [one for one in near.names if not claim.known.has(one)]
-    same = _in_same_place(claim, near, claim.names, others)
+    others = [one for one in near.names if not one.is_noun and not claim.known.has(one)]
+    names = [one for one in claim.names if not one.is_noun]
+    same = _in_same_place(claim, near, names, others)
     if found := [Reason("name", one.words, rival.words, near.number) for one, rival in same if not near.known.has(one)]:
         return found
-    for name in claim.names:
-        rival = next((one for one in others if name.begins or not one.begins), None)
+    for name in names:
+        rival = next((one for one in others if name.begins == one.begins), None)
         if rival is not None and not beside.has(name):
             found.append(Reason("name", name.words, rival.words, near.number))
     return found or _other_person(claim, near)

@@ -230,12 +230,13 @@ class Rules:
 
     def _is_converted(self, one: Figure, claim: Said) -> bool:
         """Whether it tells another figure beside it in another unit: "50 feet (15 m)"."""
-        return any(
-            is_conversion(*sorted((one, other), key=lambda each: each.start), claim.plain)
-            and self._has(other, claim.plain)
-            for other in claim.figures
-            if other is not one and one.unit == other.unit != ""
-        )
+        for other in claim.figures:
+            if other.start == one.start or not one.unit or one.unit != other.unit:
+                continue
+            first, second = (one, other) if one.start < other.start else (other, one)
+            if is_conversion(first, second, claim.plain) and self._has(other, claim.plain):
+                return True
+        return False
 
     def _is_derived(self, one: Figure) -> bool:
         """Whether it may be worked out from years that are there."""
@@ -263,7 +264,7 @@ class Rules:
     def _missing_names(self, claim: Said) -> list[Reason]:
         found: list[Reason] = []
         for name in claim.names:
-            if name.begins or self._known.has(name) or claim.known.spells_out(name):
+            if name.begins or name.is_noun or self._known.has(name) or claim.known.spells_out(name):
                 continue
             found.append(Reason("name", name.words, *self._rival_name(name, claim)))
         return found

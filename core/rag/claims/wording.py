@@ -27,11 +27,13 @@ _DENYING = listed(
 _DENYING_ELSEWHERE = listed(
     "nicht kein keine keinen keinem keiner keines nie niemals pas jamais aucun aucune ningún ninguna nunca non"
 )
+_DENYING_VERBS = listed("non")
 _DENIED_BEFORE = listed("nicht pas")  # what they deny may stand before them
 _PASSED = listed(
     "longer be been being have has had ever yet to "
     "für in an von mit bei auf zu le la les l de du un une el los las il lo"
 )
+_ENDED = listed("stop stops stopped cease ceases ceased discontinued")
 _NO_DENIAL = listed(
     "only just merely least more less fewer later earlier until matter doubt one sooner exceed than "
     "nur seulement uniquement solo sólo mehr weniger plus moins más menos"
@@ -57,6 +59,8 @@ def denied(mine: str, theirs: str) -> Both:
     own, other = _denials(mine), _denials(theirs)
     if _DENYING_ELSEWHERE.intersection(_tokens(mine)) and _DENYING_ELSEWHERE.intersection(_tokens(theirs)):
         return None  # in German the word stands far from what it denies
+    if _ENDED & {*_tokens(mine), *_tokens(theirs)}:
+        return None  # "will stop selling" is "will not sell"
     for head, words in own.items():
         if head and head not in other and "" not in other and _has(head, theirs):
             return words, _written(head, theirs)
@@ -79,8 +83,8 @@ def _denials(text: str) -> dict[str, str]:
     for at, token in enumerate(tokens):
         if token not in _DENYING | _DENYING_ELSEWHERE and not token.endswith("n't"):
             continue
-        if token == "non" and ("the" in tokens or tokens[at + 1 : at + 2] == [] or tokens[at + 1] in _PASSED):
-            continue  # of an English word, or of a noun: it denies verbs
+        if token in _DENYING_VERBS and ("the" in tokens or _PASSED.intersection(tokens[at + 1 : at + 2])):
+            continue  # of an English word, or of a noun
         head = next(_heads(tokens[at + 1 : at + 6]), None)
         if head == ("", "") and token in _DENIED_BEFORE:
             head = next(_heads(tokens[max(0, at - 5) : at][::-1]), None)
@@ -90,10 +94,10 @@ def _denials(text: str) -> dict[str, str]:
 
 
 def _heads(after: list[str]) -> Iterator[tuple[str, str]]:
-    for token in after:
+    for at, token in enumerate(after):
         if token in _NO_DENIAL:
             return
-        if token in _STOPS:
+        if token in _STOPS or (token == "do" and at == 1):  # noqa: S105 - "nothing to do with"
             break
         if token not in _PASSED and (stems := terms(token)):
             yield stems[0], token

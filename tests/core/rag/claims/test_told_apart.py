@@ -23,6 +23,7 @@ FALSE = [
     ("La garantie couvre les batteries.", "La garantie ne couvre pas les batteries.", "denial"),
     ("La garantía no cubre las baterías.", "La garantía cubre las baterías.", "denial"),
     ("La garanzia non copre le batterie.", "La garanzia copre le batterie.", "denial"),
+    ("Seit gestern wird alles von Clara Novak geleitet.", "Seit gestern wird alles von Anna Stein geleitet.", "name"),
     ("The table is 2.6 m long.", "The table is 250 cm long.", "amount"),
     ("The warranty lasts twelve months.", "The warranty lasts one week.", "amount"),
 ]
@@ -47,6 +48,16 @@ TRUE = [
     ("Half of the members pay, which is 50 % of them.", "Half of the members pay, and the others do not."),
     ("The tubes are 50 feet (15 m) long.", "The tubes are 50 feet long."),
     ("1.5 million people live in Ellison today.", "Today 1.5 million people live in Ellison."),
+    ("Jack Stone leads Barings Bank PLC in Ellison.", "Jack Stone leads Barings Bank from Ellison."),
+    ("Ann Lee meets Trey MacDougal in Ellison.", "In Ellison Ann Lee meets Trey McDougall."),
+    ("The tour began in Spring 2008 in Ellison.", "The tour began in April 2008 in Ellison."),
+    ("Shots were fired by ISIL in Ellison.", "In Ellison ISIS fired shots."),
+    ("The CIA keeps prisons in Ellison.", "Prisons in Ellison are kept by the Central Intelligence Agency."),
+    ("A team of the U.S. CDC boarded the ship.", "A team of the U.S. Centers for Disease Control boarded the ship."),
+    ("CVS will not sell these caplets any longer.", "CVS will stop selling these caplets and pull them."),
+    ("Fifty people were killed on July 7.", "He had nothing to do with the July 7 attacks, which killed fifty people."),
+    ("Herr Maier hatte einen Unfall in Ellison.", "Herr Maier verunglückte in Ellison."),
+    ("Die Stadt hat in Ellison viele Einwohner.", "In Ellison leben viele Menschen."),
     ("The fund lost 850 million on its loans.", "The fund lost 850m on its loans."),
 ]
 
