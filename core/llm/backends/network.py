@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import httpcore2
 import httpx2
 
+from core.llm.backends.framing import Framing
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Generator, Iterable, Sequence
@@ -128,12 +130,19 @@ class Connection(httpcore2.AsyncNetworkStream):
         self._transport = transport
         self._received = received
         self._unsent = bytearray()
+        self._framing = Framing()
         self._is_closed = False
         self._read_at = 0.0
         self._quick = 0  # pieces that came fast, one after another
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """What came; empty at the end. Raises `httpcore2.ReadError` and `ReadTimeout`."""
+        while data := await self._next(max_bytes, timeout):
+            if joined := self._framing.joined(data):
+                return joined
+        return b""
+
+    async def _next(self, max_bytes: int, timeout: float | None) -> bytes:
         self._send()
         with _raising(httpcore2.ReadTimeout, httpcore2.ReadError):
             if self._is_closed:
@@ -164,6 +173,7 @@ class Connection(httpcore2.AsyncNetworkStream):
                 raise self._received.error or ConnectionError("The connection is closed.")
             if not self._unsent:
                 self._loop.call_soon(self._send)
+                self._framing.asked()
             self._unsent += buffer
             self._quick = 0
             if len(self._unsent) > _MOST_UNSENT:
