@@ -15,7 +15,7 @@ from core.rag.claims.wording import denied, extents, is_conditional, opposites_i
 from core.rag.search.terms import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SAME = 0.72  # are there, where a word more or less turns it round
 _SAME_HAN = 0.6  # as pairs of characters also span two words
@@ -32,6 +32,8 @@ _BRACKET = re.compile(r"[\s\w-]{0,20}[(（]\s?(?:about|approximately|approx\.|ar
 _SHORT = 200  # letters of a sentence whose subject alone may be another one
 _OF_ONE = re.compile(r"\s(?:is|was|has|will|became|ist|war|hat|wird|wurde|est|était|a|es|era|fue|è)\s")
 _OF_DAYS = {"s", "workday"}
+_WORDY = 5  # letters of a clause that says something of its figures
+_ENDS = frozenset(",;:.!?，；：。！？")
 
 
 class Alike(NamedTuple):
@@ -139,6 +141,38 @@ def _is_subject(text: str, name: Name, other: Name) -> bool:
     """Whether a sentence says more than a word of what it begins with, and of one thing: "Paris is the capital"."""
     said = _OF_ONE.match(text, name.start + len(name.words))
     return said is not None and len(words_of(text[said.end() :])) > 1 and not STOP_WORDS & {*name.parts, *other.parts}
+
+
+class Rows:
+    """Clauses of passages that are word for word the same but for their figures, as rows of a list are.
+
+    Such rows are alike in all that is compared, so that a sentence may have its figure of the row beside its own.
+    """
+
+    def __init__(self, said: Iterable[Said]) -> None:
+        self._forms = [(_without(one.plain, one.figures)[0], one) for one in said if len(one.figures) > 1]
+
+    def instead(self, claim: Said) -> list[Reason]:
+        """What the row that begins with the same figure has, where no sentence has all figures of the claim."""
+        form = _without(claim.plain, claim.figures)[0]
+        if len(claim.figures) < 2 or sum(map(str.isalpha, form)) < _WORDY:
+            return []
+        found: list[Reason] = []
+        for other, said in self._forms:
+            if all(any(mine.equals(one) for one in said.figures) for mine in claim.figures):
+                return []
+            at = other.find(form)
+            if at < 0:
+                continue
+            before, after = other[:at].rstrip(), other[at + len(form) :].lstrip()
+            if (before and before[-1] not in _ENDS) or (after and after[0] not in _ENDS):
+                continue  # it goes on, and may say what else holds
+            theirs = said.figures[other.count("\0", 0, at) :]
+            moved = [(one, its) for one, its in zip(claim.figures, theirs, strict=False) if not one.equals(its)]
+            if moved and moved[0][0] is not claim.figures[0]:
+                mine, its = moved[0]
+                found.append(Reason(mine.kind, mine.words, its.words, said.number))
+        return found[:1]
 
 
 def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[str]]:

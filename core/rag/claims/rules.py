@@ -14,7 +14,7 @@ from core.rag.claims.bound import Tallies
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
 from core.rag.claims.makers import Clause, clauses_of, misattributed
 from core.rag.claims.names import KnownNames, Name
-from core.rag.claims.paired import Alike, is_conversion, is_near, is_same_kind, other_figure, otherwise, predicate
+from core.rag.claims.paired import Alike, Rows, is_conversion, is_near, is_same_kind, other_figure, otherwise, predicate
 from core.rag.claims.reckoned import Times, dates_of, times_of
 from core.rag.claims.romans import Part, parts_in
 from core.rag.claims.said import Reason, Said
@@ -162,6 +162,10 @@ class Rules:
         return Tallies(work.text for work in self._works)
 
     @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self._said[:_MOST_ATTRIBUTED])
+
+    @cached_property
     def _places(self) -> Places:
         return Places((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
 
@@ -187,7 +191,8 @@ class Rules:
         missing = [one for one in self._missing_figures(claim) if one.words not in told]
         found = [*parts, *missing, *self._missing_names(claim)]
         if not found:
-            found = self._of_another(claim) or self._instead(claim, self._alike(claim)) or self._misattributed(claim)
+            found = self._of_another(claim) or self._rows.instead(claim)
+            found = found or self._instead(claim, self._alike(claim)) or self._misattributed(claim)
         if not found and alone:
             found = [Reason("name", *one) for one in self._places.instead(claim.plain, set(alone))]
         return tuple(dict.fromkeys(found))[:_MOST_REASONS]

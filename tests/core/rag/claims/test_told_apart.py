@@ -6,6 +6,8 @@ import pytest
 
 from core.rag.claims.check import check_claims
 
+ROWS = "\n".join(f"Line {n}: the secret of row {n} is {n * 37 % 9999 + 17}" for n in range(7760, 7790))
+ROWS_ZH = "\n".join(f"第{n}行的密码是{n * 37 % 9999 + 17}。" for n in range(7760, 7790))
 FALSE = [
     ("The current version is 2.10.", "The current version is 2.1.", "amount"),
     ("Install version 2.10 of the program.", "Install version 2.1 of the program first.", "amount"),
@@ -24,10 +26,19 @@ FALSE = [
     ("La garantía no cubre las baterías.", "La garantía cubre las baterías.", "denial"),
     ("La garanzia non copre le batterie.", "La garanzia copre le batterie.", "denial"),
     ("Seit gestern wird alles von Clara Novak geleitet.", "Seit gestern wird alles von Anna Stein geleitet.", "name"),
+    ("The secret of row 7777 is 7757.", ROWS, "amount"),
+    ("第7777行的密码是7757。", ROWS_ZH, "amount"),
     ("The table is 2.6 m long.", "The table is 250 cm long.", "amount"),
     ("The warranty lasts twelve months.", "The warranty lasts one week.", "amount"),
 ]
 TRUE = [
+    ("The secret of row 7777 is 7794.", ROWS),
+    ("第7777行的密码是7794。", ROWS_ZH),
+    ("In 2020 the revenue was 5 million.", "In 2020 the revenue was 4 million, and in 2020 all told it was 5 million."),
+    (
+        "Room 12 has 5 chairs.",
+        "Room 12 has 4 chairs, says the plan. In truth 5 chairs stand in room 12. Room 13 has 5 chairs.",
+    ),
     ("The current version is 2.1.", "The current version is 2.1, released in May."),
     ("The current version is 2.0.", "The current version is 2, released in May."),
     ("The fee is 2.10 euros a day.", "The fee is 2.1 euros a day."),
