@@ -70,9 +70,10 @@ _LISTED: Mapping[str, str] = {
         core.storage.places: Places.*
         core.storage.run_news: RunRequests.*
         core.storage.runs: RunStore.* AllRuns.*
-        core.storage.people: PeopleStore.* note_act
+        core.storage.people: PeopleStore.*
         core.storage.groups: GroupStore.*
         core.storage.lending: Lending.* Lent.*
+        core.storage.audit: note_act
         core.storage.loans: end_loans service_row
         core.storage.statements: lent_to
         core.storage.use: UseStore.* count_use check_use given_to

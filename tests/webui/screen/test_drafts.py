@@ -254,7 +254,9 @@ def test_that_files_were_too_many_is_said_again_with_the_draft_until_it_is_sent(
     expect(line).to_have_count(0)
 
 
-def test_that_files_were_too_many_is_said_again_also_where_another_draft_is_sent_first(show: Show, stage: Stage) -> None:
+def test_that_files_were_too_many_is_said_again_also_where_another_draft_is_sent_first(
+    show: Show, stage: Stage
+) -> None:
     page = show("answered")
     line, composer = page.locator(".p-left-out"), page.locator("#composer textarea")
     drop(page, {"many": {f"{number:03}.txt": "x" for number in range(41)}})
