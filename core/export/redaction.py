@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from core.mcp.journal import BEARER, KEYS, NAMED
 from core.messages.message import FUNCTION
 from core.runs.call_stages import packed_stages, unpacked
+from core.storage.base import FILE_ADDRESS, is_id
 from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ HIDDEN: Final = "…"
 _SHORTEST: Final = 6  # characters: shorter values (a port, "true") are no secrets
 _DEEPEST: Final = 50  # lists and objects in each other
 _LONGEST_NAME: Final = 100
+_STORED: Final = re.compile(rf"{FILE_ADDRESS}[A-Za-z0-9_-]{{22}}(?![\w-])")
+_LONGEST_STORED: Final = len(FILE_ADDRESS) + 22
+_OF_IDS: Final = {"id", "file_id", "document_id", "conversation_id", "message_id", "run_id"}
 _NAMES: Final = re.compile(
     r"(?:.*[-_. ])?(?:api[-_ ]?keys?|access[-_ ]?key(?:[-_ ]?id)?|private[-_ ]?key|secret(?:[-_ ]?key)?"
     r"|[\w-]*token|passw(?:or)?d|passphrase|credentials?|authorization|cookies?)",
@@ -90,6 +94,8 @@ class Redaction:
 
     def address(self, value: Any) -> Any:
         """Where a file is, of one on this machine its name alone; what stands there itself is named by its hash."""
+        if isinstance(value, str) and value.startswith(FILE_ADDRESS) and self._is_own(value.removeprefix(FILE_ADDRESS)):
+            return value
         found = _DATA.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
         if found is not None and self._keeps_files:
             return value
@@ -128,9 +134,15 @@ class Redaction:
     def _named(self, name: str, value: Any, machine: bool, depth: int) -> Any:  # noqa: FBT001 - as `value` has them
         if is_called_secret(name):
             return self.value(_blank(value), machine=machine, depth=depth)
+        if name in _OF_IDS and isinstance(value, str) and self._is_own(value):
+            return value
         if name == "data" and isinstance(value, str) and len(value) > 256 and (raw := _plain_base64(value)) is not None:
             return value if self._keeps_files else self._noted("application/octet-stream", raw)
         return self.value(value, machine=machine, depth=depth)
+
+    def _is_own(self, text: str) -> bool:
+        """Whether it is an id of ours, of which one in a thousand looks like a key: without it nothing is found."""
+        return is_id(text) and not any(secret in text for secret in self._known)
 
     def _noted(self, media_type: str, data: bytes) -> str:
         digest = sha256(data).hexdigest()
@@ -217,8 +229,11 @@ def _blank(value: Any, depth: int = 0) -> Any:
 
 
 def _if_key(found: re.Match[str]) -> str:
-    """Words that only begin as a key does, or follow "basic", stay."""
+    """Words that only begin as a key does, or follow "basic", stay; and so does the id in the address of a file."""
     text = found[0]
+    stored = _STORED.search(found.string, max(0, found.start() - _LONGEST_STORED), found.end())
+    if stored is not None and stored.start() < found.start() and stored.end() == found.end():
+        return text
     if (
         not any(sign.isdigit() for sign in text)
         and "://" not in found.string[max(0, found.start() - 3) : found.start()]

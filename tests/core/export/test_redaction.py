@@ -15,6 +15,28 @@ PICTURE = base64.b64encode(b"\x89PNG" + b"x" * 400).decode()
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabcdef\n-----END RSA PRIVATE KEY-----"
 
 
+LIKE_KEYS = ["sk-Cvt80tRJib32_GZNlIg", "rknkSGe3ewKnfNPl3i7xJw", "A-pk_NlMMEIoYf5dzDUMW6"]
+
+
+@pytest.mark.parametrize("own", LIKE_KEYS)
+def test_an_id_of_ours_that_looks_like_a_key_stays_so_that_what_it_names_is_found(own: str) -> None:
+    redaction = Redaction(["another secret"])
+    assert redaction.address(f"/files/{own}") == f"/files/{own}"
+    assert redaction.said(f"See ![plot](/files/{own}).") == f"See ![plot](/files/{own})."
+    assert own not in redaction.said(f"See https://example.org/{own} and /files/{own}x.")
+    told = {"files": [{"id": own, "name": "notes.txt"}], "passages": [{"document_id": own, "text": f"It is {own}."}]}
+    hidden = {"document_id": own, "text": redaction.said(f"It is {own}.")}
+    assert own not in hidden["text"], "what somebody wrote may be a key"
+    assert redaction.value(told) == {**told, "passages": [hidden]}
+
+
+@pytest.mark.parametrize("own", LIKE_KEYS)
+def test_a_known_secret_goes_where_an_id_stands_too(own: str) -> None:
+    redaction = Redaction([own])
+    assert own not in redaction.address(f"/files/{own}")
+    assert own not in str(redaction.value({"id": own, "document_id": own}))
+
+
 @pytest.mark.parametrize(
     ("text", "left"),
     [
