@@ -94,13 +94,13 @@ def _denials(text: str) -> dict[str, str]:
 
 
 def _heads(after: list[str]) -> Iterator[tuple[str, str]]:
-    for at, token in enumerate(after):
-        if token in _NO_DENIAL:
+    for at, word in enumerate(after):
+        if word in _NO_DENIAL:
             return
-        if token in _STOPS or (token == "do" and at == 1):  # noqa: S105 - "nothing to do with"
+        if word in _STOPS or (word == "do" and at == 1):  # "nothing to do with"
             break
-        if token not in _PASSED and (stems := terms(token)):
-            yield stems[0], token
+        if word not in _PASSED and (stems := terms(word)):
+            yield stems[0], word
             return
     yield "", ""
 
