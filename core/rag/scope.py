@@ -17,13 +17,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 
+from core.rag.prose import sentence_spans
 from core.rag.scope_part import APART, Part, heading_in, other_part_in, part_in, simplified
 from core.rag.scope_weights import Weights, loaded, weighed
 
 Need: TypeAlias = Literal["passage", "part", "whole", "files"]
 
 _SEEN: Final = 400
-"""Letters at either end of a question that are looked at: what is pasted between them says nothing of what is asked."""
+"""Letters at either end of a long question that are looked at, up to a blank line or a line's end: what is pasted there
+says nothing of what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def understood(text: str) -> Scope:
     """What a question needs; kept for a while, for one reply asks several times.
 
     Args:
-        text: All of a short question, with single spaces, or both ends of a long one.
+        text: All of a short question, with single spaces, or what asks at both ends of a long one.
     """
     return judged(text, loaded())
 
@@ -145,8 +147,20 @@ def is_of_topic(question: str) -> bool:
 
 
 def looked_at(question: str) -> str:
-    """What of a question is read: all of a short one, both ends of a long one, with single spaces."""
-    return " ".join((question if len(question) <= 2 * _SEEN else f"{question[:_SEEN]} {question[-_SEEN:]}").split())
+    """What of a question is read: all of a short one, what asks at both ends of a long one, with single spaces."""
+    if len(question) <= 2 * _SEEN:
+        return " ".join(question.split())
+    begins, ends = question.strip()[:_SEEN], question.strip()[-_SEEN:]
+    first = begins.partition("\n\n" if "\n\n" in begins else "\n")[0]
+    last = ends.rpartition("\n\n" if "\n\n" in ends else "\n")[2]
+    return " ".join(" ".join(asks for end in (first, last) if (asks := _asking(end))).split())
+
+
+def _asking(end: str) -> str:
+    """The sentences of an end that ask, or all of it where its words are an instruction; "" where it is pasted text."""
+    sentences = [end[start:stop].strip() for start, stop in sentence_spans(end)]
+    asks = [one for one in sentences if one.endswith(("?", "？"))]
+    return " ".join(asks) or (end if by_rules(" ".join(end.split())) != Scope() else "")
 
 
 # ---- the whole of the documents

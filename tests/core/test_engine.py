@@ -128,7 +128,8 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
     text = (
         "Where does the heron nest?\n" + "The wind blows over the lake. " * 35_000 + "\nThe heron nests in the alder."
     )
-    question, reply = await asked(engine, text)
+    async with asyncio.timeout(120):  # a question whether all of it may be read would be waited for
+        question, reply = await asked(engine, text)
     extra = question.parts[0].extra or {}
     assert extra["note"] == "pasted_as_document"
     assert len(text_of(question)) < 2000

@@ -186,6 +186,30 @@ def test_a_question_is_looked_at_once_for_one_reply() -> None:
 def test_what_is_pasted_into_a_question_does_not_hide_what_is_asked() -> None:
     assert scope_of(f"Summarise this document.\n\n{'The tide rises. ' * 40_000}").need == "whole"
     assert scope_of(f"{'The tide rises. ' * 40_000}\n\nList every deadline in the contract.").need == "whole"
+    assert scope_of(f"Summarise this letter.\n{'The tide rises. ' * 40}\nDo you agree?").need == "whole"
+    assert scope_of(f"I pasted our minutes. List every decision in them.\n{'The tide rises. ' * 60}").lists
+    assert scope_of(f"Here are our minutes.\nList every decision in them.\n\n{'The tide rises. ' * 60}").lists
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where does the heron nest?\n{pasted}\nThe heron nests in the alder.",
+        "Where does the heron nest?\n{pasted}",
+        "{pasted}\n\nWhere does the heron nest?",
+        "Where does the heron nest? {pasted} The heron nests in the alder.",
+        "{pasted}",
+        f"{' ' * 900}{{pasted}}",
+        f"{' ' * 900}",
+        "苍鹭在哪里筑巢？\n{pasted}",
+    ],
+)
+@pytest.mark.parametrize("pasted", ["The wind blows over the lake. ", "风吹过湖面。"])
+@pytest.mark.parametrize("times", [150, 35_000])
+def test_what_is_pasted_into_a_question_does_not_make_it_one_about_the_whole(
+    question: str, pasted: str, times: int
+) -> None:
+    assert scope_of(question.format(pasted=pasted * times)).need == "passage"
 
 
 @pytest.mark.parametrize(
