@@ -65,7 +65,9 @@ class Checked(NamedTuple):
     @property
     def reason(self) -> Reason | None:
         """The one that is told: the first for which a passage says something else, where there is one."""
-        return next((one for one in self.reasons if one.rival), next(iter(self.reasons), None))
+        if not self.reasons:
+            return None
+        return next((one for one in self.reasons if one.rival), self.reasons[0])
 
 
 Hurried: TypeAlias = Literal["words", "searches", "none"]

@@ -21,6 +21,8 @@ from webui.render.markup import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.rag.claims.rules import Reason
+    from core.rag.claims.weighing import Verdict
     from core.runs.reply import Reply
     from webui.render.markdown import Cite
     from webui.words import Words
@@ -107,7 +109,6 @@ BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
 # `assets/js/source.js` leaves them out where a reply is copied. A supported sentence has one where nothing was counted.
 _SIGNS = {"weak": "≈", "unsupported": "?", "supported": "Σ"}
-_escaped = lru_cache(64)(escaped)  # nearly all signs of a reply say the same
 
 
 def claim_notes(
@@ -227,25 +228,35 @@ def _sign(claim: Checked, words: Words, searched: str, *, judged: bool, uncounte
         judged: Whether it is a model that found it not borne out.
         uncounted: Whether it tells a figure of several rows that no program counted.
     """
-    sign, doubted = _SIGNS[claim.verdict], claim.verdict != "supported"
-    key = f"claims.{claim.verdict}{'' if searched else '_web'}" if doubted else "claims.search" if searched else ""
-    said = words(key) if key else ""
-    if judged:
-        said = words("claims.judged")
-        said = f"{said} {words('claims.search')}" if searched else said
-    if doubted and (reason := claim.reason) is not None:
-        _, own, rival, number = reason
-        sign = _DIFFERS if rival else sign
-        said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
-        said = f"{said} {words('claims.search')}" if searched else said
-    if uncounted:
-        alone = words("claims.uncounted_here")
-        said = words.line(alone, said) if said else alone
-    said = _escaped(said)
+    sign, said = _said(
+        claim.verdict, claim.reason, words, is_searched=bool(searched), judged=judged, uncounted=uncounted
+    )
     link = f' role="button" href="#do-again-{searched}"' if searched else ""
     kind = f"{'p-do ' if searched else ''}p-claim p-{claim.verdict}"
     inner = f'<span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span>'
     return f'{_JOINED}<sup><a class="{kind}"{link} title="{said}">{inner}</a></sup>'
+
+
+@lru_cache(64)  # nearly all signs of a reply say the same
+def _said(
+    verdict: Verdict, reason: Reason | None, words: Words, *, is_searched: bool, judged: bool, uncounted: bool
+) -> tuple[str, str]:
+    """A sign, and what it says, as markup."""
+    sign, doubted = _SIGNS[verdict], verdict != "supported"
+    key = f"claims.{verdict}{'' if is_searched else '_web'}" if doubted else "claims.search" if is_searched else ""
+    said = words(key) if key else ""
+    if judged:
+        said = words("claims.judged")
+        said = f"{said} {words('claims.search')}" if is_searched else said
+    if doubted and reason is not None:
+        _, own, rival, number = reason
+        sign = _DIFFERS if rival else sign
+        said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
+        said = f"{said} {words('claims.search')}" if is_searched else said
+    if uncounted:
+        alone = words("claims.uncounted_here")
+        said = words.line(alone, said) if said else alone
+    return sign, escaped(said)
 
 
 def _is_web(reply: Reply) -> bool:
