@@ -116,6 +116,7 @@ _WANTED: Final[Mapping[str, str]] = {
     "none": "null",
 }
 _WRONG_KIND: Final = ("_type", "_parsing", "_from_float", "_sub_type", "_required", "_number")
+_KEY: Final = "[key]"  # ends the place of a name that does not fit
 _FORMS: Final = ("date", "time", "timezone", "url", "uuid", "json", "path", "complex", "value")
 
 
@@ -128,6 +129,8 @@ def fault_of_pydantic(errors: Sequence[Mapping[str, Any]], arguments: Mapping[st
     loc, kind = tuple(errors[0]["loc"]), str(errors[0]["type"])
     there = _within(loc, arguments)
     field = ".".join(map(str, there))
+    if loc[-1:] == (_KEY,) and len(there) == len(loc) - 1:  # the name itself is wrong, whatever stands under it
+        return _fault("extra", field)
     if len(there) < len(loc) and not (kind == "missing" and len(there) == len(loc) - 1):  # a choice of a union
         choices = [one for one in errors if tuple(one["loc"][: len(there)]) == there]
         wanted = [_kind_wanted(str(one["type"])) for one in choices if len(one["loc"]) == len(there) + 1]

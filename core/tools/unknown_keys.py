@@ -1,7 +1,8 @@
 """Keys of an object argument that its type has no field for, which pydantic passes over without a word.
 
 The function's own parameters, a `TypedDict` and a dataclass refuse such keys by themselves; a model within them does
-not, unless it says so.
+not, unless it says so. Only keys that are passed over for certain are named: where a validator reads an object in a way
+of its own, nobody here knows what it read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import AliasChoices, AliasPath, BaseModel
+from pydantic import AliasChoices, AliasPath, BaseModel, RootModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +28,17 @@ def unknown_key(given: object, filled: object) -> str:
 
 
 def _unknown(given: object, filled: object) -> Iterator[tuple[str, ...]]:
+    if isinstance(filled, RootModel):
+        yield from _unknown(given, cast("RootModel[object]", filled).root)
+        return
     for name, one, made in _inside(given, filled):
         yield from ((name, *way) for way in _unknown(one, made))
-    if isinstance(filled, BaseModel) and isinstance(given, Mapping) and _passes_over(type(filled)):
-        known = {key for name in type(filled).model_fields for key in _keys(type(filled), name)}
-        yield from ((str(key),) for key in cast("Mapping[object, Any]", given) if key not in known)
+    if isinstance(filled, BaseModel) and isinstance(given, Mapping):
+        written = cast("Mapping[object, Any]", given)
+        fields = {name: _keys(type(filled), name) for name in type(filled).model_fields}
+        if _passes_over(type(filled)) and _is_read_as_written(filled, fields, written):
+            known = {key for keys in fields.values() for key in keys}
+            yield from ((str(key),) for key in written if key not in known)
 
 
 def _inside(given: object, filled: object) -> Iterator[tuple[str, object, object]]:
@@ -44,8 +51,8 @@ def _inside(given: object, filled: object) -> Iterator[tuple[str, object, object
                 if key is not None:
                     yield key, written[key], getattr(filled, name)
         elif isinstance(filled, Mapping):
-            made = cast("Mapping[str, object]", filled)
-            yield from ((str(key), one, made[key]) for key, one in written.items() if key in made)
+            made = {str(key): one for key, one in cast("Mapping[object, object]", filled).items()}
+            yield from ((key, one, made[key]) for key, one in written.items() if key in made)
         elif is_dataclass(filled):
             yield from ((key, one, getattr(filled, key)) for key, one in written.items() if hasattr(filled, key))
     elif isinstance(given, list) and isinstance(filled, list | tuple):
@@ -59,9 +66,16 @@ def _passes_over(kind: type[BaseModel]) -> bool:
     return kind.model_config.get("extra") is None and not any(one.info.mode in {"before", "wrap"} for one in own)
 
 
+def _is_read_as_written(filled: BaseModel, fields: Mapping[str, list[str]], written: Mapping[object, Any]) -> bool:
+    """Whether all that was read stands there; else a validator before the model made something else of it."""
+    return all(any(key in written for key in fields.get(name, ())) for name in filled.model_fields_set)
+
+
 def _keys(kind: type[BaseModel], name: str) -> list[str]:
     """The keys that a field may be written under."""
     field = kind.model_fields[name]
     alias: Any = field.validation_alias or field.alias
     choices: list[Any] = alias.choices if isinstance(alias, AliasChoices) else [alias]
-    return [name, *(str(one.path[0]) if isinstance(one, AliasPath) else str(one) for one in choices if one)]
+    keys = [str(one.path[0]) if isinstance(one, AliasPath) else str(one) for one in choices if one]
+    by_name = kind.model_config.get("populate_by_name") or kind.model_config.get("validate_by_name")
+    return [name, *keys] if by_name or not keys else keys

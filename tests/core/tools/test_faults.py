@@ -13,9 +13,11 @@ from pydantic import (
     AliasChoices,
     AliasPath,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     HttpUrl,
+    RootModel,
     model_validator,
 )
 from typing_extensions import TypedDict
@@ -167,9 +169,10 @@ def seated(
     table: int | list[str] = 1,
     code: Literal["a", 1] = 1,
     chairs: int = 2,
+    plan: dict[int, int] | None = None,
 ) -> str:
     """Seat some guests."""
-    return f"{guests}{ages}{place}{table}{code}{chairs}"
+    return f"{guests}{ages}{place}{table}{code}{chairs}{plan}"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +184,7 @@ def seated(
         ({"place": {"row": None, "seat": None}}, "place.row must be a whole number."),
         ({"table": {}, "chairs": "x"}, "table must be a whole number or a list."),
         ({"code": "b"}, "code must be one of these: 'a', 1."),
+        ({"plan": {"first": 1}}, "it knows no plan.first."),  # the key is no number; its value is one
     ],
 )
 def test_of_several_faults_the_first_is_told_with_its_own_name(arguments: dict[str, Any], english: str) -> None:
@@ -247,6 +251,18 @@ class Wish(TypedDict, total=False):
     side: Side
 
 
+class Prices(RootModel[dict[str, int]]):
+    """Has whatever keys there are."""
+
+
+class Sides(RootModel[list[Side]]):
+    """Is a list of sides."""
+
+
+def _named(given: Any) -> Any:
+    return {"name": given["called"], **given} if isinstance(given, dict) and "called" in given else given
+
+
 @tool
 def order(
     side: Side | None = None,
@@ -256,9 +272,13 @@ def order(
     wish: Wish | None = None,
     either: Side | str = "",
     others: tuple[Open, Lax, Own] | None = None,
+    prices: Prices | None = None,
+    root: Sides | None = None,
+    numbered: dict[int, Side] | None = None,
+    called: Annotated[Side, BeforeValidator(_named)] | None = None,
 ) -> str:
     """Take an order."""
-    return repr((side, sides, named, table, wish, either, others))
+    return repr((side, sides, named, table, wish, either, others, prices, root, numbered, called))
 
 
 RICE = {"name": "rice"}
@@ -275,6 +295,10 @@ RICE = {"name": "rice"}
         ({"wish": {"sidee": RICE}}, "wish.sidee"),
         ({"either": {**RICE, "gramms": 5}}, "either.gramms"),
         ({"others": [{}, {"side": {**RICE, "gramms": 5}}, RICE]}, "others.1.side.gramms"),
+        ({"root": [{**RICE, "gramms": 5}]}, "root.0.gramms"),
+        ({"numbered": {"1": {**RICE, "gramms": 5}}}, "numbered.1.gramms"),
+        ({"called": {**RICE, "gramms": 5}}, "called.gramms"),
+        ({"side": {**RICE, "grams": 5}}, "side.grams"),  # it is written under other names
     ],
 )
 def test_a_key_of_an_object_that_its_type_does_not_know_is_refused_by_name(
@@ -295,6 +319,9 @@ def test_a_key_of_an_object_that_its_type_does_not_know_is_refused_by_name(
         {"side": {**RICE, "measures": [5]}},
         {"either": "soup"},
         {"others": [{"any": 1}, {"more": 2}, {"called": "pea", "more": 3}]},
+        {"prices": {"rice": 3}},
+        {"root": [RICE]},
+        {"called": {"called": "pea"}},
     ],
 )
 def test_what_a_type_says_that_it_takes_or_passes_over_is_not_refused(arguments: dict[str, Any]) -> None:
