@@ -1,7 +1,7 @@
 """Pieces of a reply that lie in a connection together, as one: each of them passes a dozen hands on its way up.
 
 A service sends each word in a chunk of its own (RFC 9112, 7.1). Where several of them are read at once, what is handed
-on is one chunk with the words of all, and nothing is held back: of a chunk that is there in part, that part is handed
+on is one chunk with the words of all, and no word is held back: of a chunk that is there in part, that part is handed
 on as a chunk. All else is left as it came, so whoever reads HTTP above finds what is wrong with it.
 """
 
@@ -14,7 +14,7 @@ _END: Final = b"\r\n"
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _LONGEST_HEAD: Final = 100 * 1024  # what is longer is refused above
 _LONGEST_LINE: Final = 256
-_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\Z")
+_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[^\r\n]*|[ \t]*)\Z")
 _STATUS: Final = re.compile(rb"HTTP/1\.1 (\d)\d\d[ \r]")
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _CODED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
@@ -67,6 +67,7 @@ class Framing:
         """The words of all chunks as one."""
         known = self._rest + data if self._rest else data
         at, size, words = 0, len(known), list[bytes]()
+        ended = b""  # the end of the line of a chunk whose words were handed on before
         while at < size:
             if self._left > len(_END):
                 part = known[at : at + self._left - len(_END)]
@@ -76,7 +77,8 @@ class Framing:
             elif self._left:  # the end of the chunk's line
                 ends = known[at : at + self._left]
                 if ends != _END[-self._left :][: len(ends)]:
-                    return self._left_alone(words, known[at:], self._left)
+                    return self._left_alone(ended, words, known[at:])
+                ended = ended if words else ends
                 at += len(ends)
                 self._left -= len(ends)
             else:
@@ -86,25 +88,24 @@ class Framing:
                 line = _SIZE.match(known[at:end]) if 0 <= end - at <= _LONGEST_LINE else None
                 length = int(line[1], 16) if line is not None else 0
                 if not length:  # the last one, or none at all
-                    return self._left_alone(words, known[at:], 0)
+                    return self._left_alone(ended, words, known[at:])
                 at, self._left = end + len(_END), length + len(_END)
         self._rest = known[at:]
-        return _chunk(words)
+        return ended + self._chunk(words)
 
-    def _left_alone(self, words: list[bytes], rest: bytes, missing: int) -> bytes:
-        """What was read, and then all as it comes.
-
-        Args:
-            missing: Bytes at the end of a chunk's line that were still to come, where something else did.
-        """
+    def _left_alone(self, ended: bytes, words: list[bytes], rest: bytes) -> bytes:
+        """What was read, and then all as it comes."""
+        read = ended + self._chunk(words)
         self._leave()
-        whole = _chunk(words)
-        return whole[: len(whole) - missing] + rest if missing and whole else whole + rest
+        return read + rest
+
+    def _chunk(self, words: list[bytes]) -> bytes:
+        """Words as one chunk. Where they are whole, the end of its line is handed on as it comes: it may be wrong."""
+        data = words[0] if len(words) == 1 else b"".join(words)
+        if not data:
+            return b""
+        missing = self._left if self._left <= len(_END) else 0
+        return b"%x\r\n%b%b" % (len(data), data, _END[: len(_END) - missing])
 
     def _leave(self) -> None:
         self._rest, self._left, self._read = b"", 0, self._as_it_came
-
-
-def _chunk(words: list[bytes]) -> bytes:
-    data = words[0] if len(words) == 1 else b"".join(words)
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

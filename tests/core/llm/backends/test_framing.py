@@ -54,7 +54,10 @@ def passed(pieces: list[bytes]) -> list[bytes]:
 WORDS = st.lists(st.one_of(st.binary(min_size=1, max_size=40), st.sampled_from([b"\r\n", b"0\r\n\r\n", b"5\r\n"])))
 PLACES = st.lists(st.integers(0, 10_000), max_size=12)
 ENDS = st.sampled_from(
-    [b"0\r\n\r\n", b"0;last\r\nX-Took: 1\r\n\r\n", b"", b"3\r\nab", b"zz\r\n", b"2\r\nabXY", b"\r\n"]
+    [
+        *(b"0\r\n\r\n", b"0;last\r\nX-Took: 1\r\n\r\n", b"", b"3\r\nab", b"zz\r\n", b"2\r\nabXY", b"\r\n"),
+        *(b"2\r\nab0\r\n\r\n", b"2\r\nab\r5\r\nhello\r\n0\r\n\r\n", b"2 ;a\r\nab\r\n0\r\n\r\n"),
+    ]
 )
 HEADS = st.sampled_from(
     [
@@ -87,6 +90,9 @@ def test_the_chunks_of_one_piece_come_as_one_and_a_part_of_a_chunk_comes_at_once
     assert framing.joined(b"A\r\nsome") == framed(b"some", end=b"")
     assert framing.joined(b" words\r\n3\r") == framed(b" words", end=b"")
     assert framing.joined(b"\n") == b""
+    assert framing.joined(b"and") == b"3\r\nand"  # the end of its line has not come yet
+    assert framing.joined(b"\r\n4\r\nmore\r") == b"\r\n4\r\nmore\r"
+    assert framing.joined(b"\n3\r") == b"\n"
     assert framing.joined(b"end\r\n0\r\n\r\n") == framed(b"end")
 
 
@@ -97,6 +103,11 @@ def test_the_next_answer_of_a_connection_has_a_head_of_its_own(first: bytes) -> 
     framing.asked()
     assert framing.joined(HEAD) == HEAD
     assert framing.joined(framed(b"a", b"b")) == framed(b"ab")
+
+
+@pytest.mark.parametrize("after", [b"0\r\n\r\n", b"5\r\nhello\r\n0\r\n\r\n"])
+def test_a_chunk_whose_line_does_not_end_is_refused_also_where_its_words_came_before(after: bytes) -> None:
+    assert heard(passed([HEAD + b"2\r\nab", after])) == ([b"ab"], "refused")
 
 
 def test_a_chunk_whose_size_makes_no_sense_is_left_to_whoever_reads() -> None:
