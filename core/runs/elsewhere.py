@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from core.bridge.pool import Listeners
-from core.errors import BadArgumentsError, ConflictError, NotFoundError, ParlourError, StorageError
+from core.errors import BadArgumentsError, ConflictError, NotFoundError, ParlourError, StorageError, shown
 from core.runs.approvals import already_decided
 from core.runs.followed import FollowedRun, Following
 from core.runs.lease import seems_held
@@ -400,7 +400,14 @@ def _as_json(details: dict[str, Any]) -> dict[str, Any]:
     try:
         return json.loads(json.dumps(details, default=str))
     except (RecursionError, TypeError, ValueError):
-        return {name: str(one) for name, one in details.items()}
+        return {name: _as_text(one) for name, one in details.items()}
+
+
+def _as_text(one: object) -> str:
+    try:
+        return str(one)
+    except RecursionError:
+        return shown(one)
 
 
 async def _done(run: Run, request: RunRequest) -> dict[str, Any]:

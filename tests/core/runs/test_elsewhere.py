@@ -169,8 +169,17 @@ async def test_arguments_that_do_not_fit_are_told_to_another_process_and_the_cal
     assert note.written == ["ho"]
 
 
+def _nested() -> list[Any]:
+    found: list[Any] = []
+    for _ in range(100_000):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
-    ("found", "told"), [(Path("ha"), "ha"), ({(1, 2): 3}, "{(1, 2): 3}")], ids=["a path", "a key that is no text"]
+    ("found", "told"),
+    [(Path("ha"), "ha"), ({(1, 2): 3}, "{(1, 2): 3}"), (_nested(), "a list")],
+    ids=["a path", "a key that is no text", "lists in each other"],
 )
 async def test_what_no_json_holds_of_arguments_that_do_not_fit_is_told_as_text(
     talk: Any, there: Runs, monkeypatch: pytest.MonkeyPatch, found: object, told: str
