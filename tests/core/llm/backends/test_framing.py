@@ -93,7 +93,7 @@ def test_the_chunks_of_one_piece_come_as_one_and_a_part_of_a_chunk_comes_at_once
     assert framing.joined(b"and") == b"3\r\nand"  # the end of its line has not come yet
     assert framing.joined(b"\r\n4\r\nmore\r") == b"\r\n4\r\nmore\r"
     assert framing.joined(b"\n3\r") == b"\n"
-    assert framing.joined(b"end\r\n0\r\n\r\n") == framed(b"end")
+    assert framing.joined(b"\nend\r\n0\r\n\r\n") == framed(b"end")
 
 
 @pytest.mark.parametrize("first", [HEAD + framed(b"a", b"b"), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"])
