@@ -21,6 +21,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "failed": "failed",
         "of": "{passed} of {of}",
         "left": "; not asked: {n}",
+        "none_done": "no task was asked to its end; left: {n}",
         "task": "task",
         "model": "Model",
         "began": "Begun",
@@ -75,6 +76,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "failed": "未通过",
         "of": "{passed} / {of}",
         "left": "；未提问：{n}",
+        "none_done": "没有完成任何任务；剩余：{n}",
         "task": "任务",
         "model": "模型",
         "began": "开始于",
@@ -156,6 +158,8 @@ class Line:
 
 def headline(run: SuiteRun, lang: Lang) -> str:
     """How many passed, and their share; also how many were not asked, where it was stopped."""
+    if not run.rows:
+        return said(lang, "none_done", n=run.left)
     left = said(lang, "left", n=run.left) if run.left else ""
     return f"{_of(run.total, lang)} {said(lang, 'passed')} ({run.total.share:.0%}){left}"
 

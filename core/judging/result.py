@@ -138,8 +138,8 @@ class Total:
 
     @property
     def share(self) -> float:
-        """From 0 to 1; 1 of none."""
-        return self.passed / self.of if self.of else 1.0
+        """From 0 to 1; 0 of none."""
+        return self.passed / self.of if self.of else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from core.agents.arguments import checked_int
 from core.agents.mapping import ask_agent
 from core.batch.job import AnswerFile, Tally
 from core.batch.questions import BatchQuestion
@@ -83,10 +84,12 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
 
     Raises:
         ConfigError: The suite is wrong, an agent cannot be made, or a task does not fit its agent.
-        SettingsError: A model cannot be made, or `concurrency` is below 1.
+        SettingsError: A model cannot be made, `concurrency` is below 1, or `limit` below 0.
         OSError: `out` cannot be written.
     """
     suite, own = Suite.of(suite), checked_evaluators(evaluators)
+    if limit is not None:
+        checked_int("limit", limit, 0, such_as=10)
     tasks = [task for task in suite.tasks if tag is None or tag in task.tags]
     if not tasks:
         raise suite_problem("suite_none_left", tag=tag or "")

@@ -70,8 +70,8 @@ class Runs:
         return made
 
     def compared(self, run: SuiteRun) -> SuiteRun:
-        """A run of some tasks together with what the last one of all came to in these."""
-        before = self._last()
+        """A run of some tasks together with what the last one of all came to in these; of none it is alone."""
+        before = self._last() if run.rows else None
         if before is not None:
             same = {row.id for row in run.rows}
             before = replace(before, rows=tuple(row for row in before.rows if row.id in same))

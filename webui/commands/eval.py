@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from core.agents.config.problems import ConfigError
-from core.errors import ParlourError
+from core.errors import ParlourError, SettingsError
 from core.export.exporting import file_name
 from core.judging.cases import add_cases, cases_from
 from core.judging.compare import PASSED, compare, score_means
@@ -181,7 +181,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     run = run_of(given, suite, given.agent, out, words)
     if run is None:
         return INTERRUPTED
-    differences = [] if before is None else compare(before, run)
+    differences = [] if before is None else _differences(before, run)
     for one in differences:
         sys.stderr.write(_difference(one, words) + "\n")
     if given.junit is not None:
@@ -194,10 +194,22 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     if any(one.name == PASSED and one.verdict == "worse" for one in differences):
         sys.stderr.write(words("eval.worse", file=given.against) + "\n")
         return 1
-    if run.rows and run.total.share >= given.at_least:
+    if not run.rows:
+        return 1
+    if run.total.share >= given.at_least:
         return 0
     sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
     return 1
+
+
+def _differences(before: SuiteRun, run: SuiteRun) -> list[Difference]:
+    """How two runs differ; in nothing where one was stopped before it had a task of the other."""
+    try:
+        return compare(before, run)
+    except SettingsError:
+        if before.left or run.left:
+            return []
+        raise
 
 
 def _difference(one: Difference, words: Words) -> str:
@@ -229,9 +241,10 @@ def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
         shares = run.totals("lang")
         each = words("lang.comma").join(f"{lang} {one.share:.0%}" for lang, one in shares.items())
         seconds = words.seconds(run.seconds / max(1, len(run.rows)))
-        sys.stdout.write(words("eval.model", name=name, size=size_said(size), shares=each, seconds=seconds) + "\n")
-        whole = not run.left or (given.limit is not None and len(run.rows) >= given.limit)
-        if whole and all(one.share >= given.at_least for one in shares.values()):
+        said = words("eval.model", shares=each, seconds=seconds) if each else words("eval.model_none")
+        sys.stdout.write(words("eval.of_model", name=name, size=size_said(size), said=said) + "\n")
+        is_whole = not run.left or given.until is None or monotonic() < given.until
+        if is_whole and all(one.share >= given.at_least for one in shares.values()):
             good.append((size, name))
     least = f"{given.at_least:.0%}"
     if not good:
@@ -261,7 +274,7 @@ def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, w
             policy=Policy(allow=tuple(given.allow)),
             variables=dict(given.var),
             cached=not given.no_cache,
-            told=tell if limit != 0 else None,
+            told=tell,
             evaluators=[named_evaluator(one) for one in given.evaluator],
             limit=limit,
             seconds=None if given.until is None else max(0.0, given.until - monotonic()),
@@ -317,7 +330,9 @@ def _written(path: Path, text: str) -> None:
 def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> list[str]:
     """What is told at the end, line by line."""
     passed = run.total
-    said = [words("eval.over", passed=passed.passed, of=passed.of, share=f"{passed.share:.0%}", file=report)]
+    share = f"{passed.share:.0%}"
+    over = words("eval.over", passed=passed.passed, of=passed.of, share=share, file=report)
+    said = [over if run.rows else words("eval.none_done", file=report)]
     said += [words("eval.score", name=name, mean=f"{mean:.3g}") for name, mean in score_means(run.rows).items()]
     if there:
         said.append(words("eval.there", there=there))

@@ -12,9 +12,10 @@ import pytest
 from core import Policy, Suite, aevaluate, evaluate
 from core.agents.config.problems import ConfigError
 from core.errors import ModelServiceError, SettingsError
-from core.judging.report import markdown, page
+from core.judging.report import headline, markdown, page
 from core.judging.result import Row, SuiteRun
 from core.judging.run_folder import Runs
+from core.languages import Lang
 from core.llm.request import ChatRequest
 from core.messages.message import FUNCTION
 from core.testing.script import Reply
@@ -145,6 +146,24 @@ def test_a_run_that_is_given_a_time_ends_by_then_and_keeps_what_is_done(tmp_path
     run = evaluate(suite, {"llm": ScriptedModel(play)}, out=tmp_path if kept else None, seconds=1)
     assert ([row.id for row in run.rows], run.left) == (["capital"], 1)
     assert Runs(tmp_path, "small").unfinished(None).exists() is kept
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_in_which_no_task_is_done_says_so_and_is_compared_with_nothing(tmp_path: Path, lang: Lang) -> None:
+    suite, model = small(CAPITAL), ScriptedModel(told)
+    evaluate(suite, {"llm": model}, out=tmp_path)
+    run = evaluate(suite, {"llm": model}, out=tmp_path, limit=0)
+    said = {"en": "no task was asked to its end; left: 1", "zh": "没有完成任何任务；剩余：1"}[lang]
+    assert headline(run, lang) == said
+    assert (run.total.share, run.before) == (0, None)
+    assert "100%" not in markdown(run, lang)
+    assert 'style="width:0.0%"' in page(run, lang)
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True])
+def test_a_limit_that_is_no_whole_number_from_0_is_refused(limit: Any) -> None:
+    with pytest.raises(SettingsError, match="limit must be 0 or more"):
+        evaluate(small(CAPITAL), {"llm": ScriptedModel(told)}, limit=limit)
 
 
 def test_what_takes_too_long_by_itself_is_no_end_of_the_run() -> None:

@@ -202,11 +202,33 @@ def test_a_limit_and_a_time_end_a_run_that_the_next_one_goes_on_with(
         assert sum("one" in one.messages[-1]["content"] for one in server.requests) == 1
 
 
-def test_a_run_whose_time_is_over_before_anything_is_done_has_not_passed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("against", [False, True])
+def test_a_run_whose_time_is_over_before_anything_is_done_has_not_passed_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, against: bool
+) -> None:
     path = suite(tmp_path, task("one", "one"))
     with ModelServer(lambda _: Reply(hang=True)) as server:
-        given = [path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o"]
-        assert evaluated(*given, "--minutes", 0.02) == 1
+        asked = agent(tmp_path, server)
+        given = [path, "--agent", asked, "--out", tmp_path / "o", *(["--against", asked] if against else [])]
+        assert evaluated(*given, "--minutes", 0.02, "--at-least", 0) == 1
+    said = capsys.readouterr().err.splitlines()
+    report = tmp_path / "o" / "report-s.html"
+    assert said[-2:] == [f"No task was asked to its end: {report}", "Still to do: 1; start it again to go on."]
+
+
+def test_two_agents_of_which_one_was_stopped_before_a_task_of_the_other_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, hangs = task("one", "one"), task("two", "two"), [False]
+    with ModelServer(lambda request: Reply(text=request["messages"][-1]["content"], hang=hangs[0])) as server:
+        asked, out = agent(tmp_path, server), tmp_path / "o"
+        assert evaluated(suite(tmp_path, one, two), "--agent", asked, "--out", out / "against", "--limit", 1) == 0
+        assert evaluated(suite(tmp_path, two, one), "--agent", asked, "--out", out, "--limit", 1) == 0
+        capsys.readouterr()
+        hangs[0] = True
+        path = suite(tmp_path, one, two)
+        assert evaluated(path, "--agent", asked, "--out", out, "--against", asked, "--minutes", 0.01) == 0
+    assert "no task in common" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -308,6 +330,31 @@ def test_the_smallest_built_in_model_that_passes_in_each_language_is_told(
     assert asked == [*names.split(","), "smollm2-135m"]
     assert evaluated(path, "--built-in", "smollm-2") == 1
     assert "smollm2-135m" in capsys.readouterr().err
+
+
+def test_a_built_in_model_that_was_stopped_is_not_said_to_pass_whatever_was_asked_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hangs = ["one", "two"]
+
+    def answer(request: Request) -> Reply:
+        said = request["messages"][-1]["content"]
+        return Reply(text=said, usage=(1, 1), hang=any(one in said for one in hangs))
+
+    def served(suite: Any, _: Any, **more: Any) -> SuiteRun:
+        return evaluate(suite, {"llm": {"model": "m", "model_server": server.base_url, "api_key": "any"}}, **more)
+
+    monkeypatch.setattr("webui.commands.eval.evaluate", served)
+    monkeypatch.setenv("PARLOUR_WEIGHTS_DIR", str(tmp_path / "weights"))
+    path = suite(tmp_path, task("one", "one"), task("two", "two"))
+    with ModelServer(answer) as server:
+        given = [path, "--built-in", "smollm2-135m", "--out", tmp_path / "o", "--limit", 1]
+        assert evaluated(*given, "--minutes", 0.01) == 1
+        assert "smollm2-135m (98 MB): no task was asked to its end\n" in capsys.readouterr().out
+        hangs.remove("one")
+        assert evaluated(*given) == 0
+        assert evaluated(*given, "--minutes", 0.01) == 1
+        assert "en 100%" in capsys.readouterr().out
 
 
 def test_a_pipeline_gets_junit_and_json_and_cases_come_of_answers(
