@@ -4,7 +4,10 @@ import { put } from './bus.js';
 import { say } from './words.js';
 
 const GAP = 8;  // pixels above the words
+// Two presses in quick succession select a word, also where they were meant for what is pressed.
+const PRESSED = 'button, summary, [role="button"], a.cite';
 let bar = null;
+let begunOn = null;  // what of that the first of them was for
 
 const rowOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement)?.closest('#chat .bot-row');
 
@@ -54,7 +57,13 @@ function show() {
   bar.style.top = `${Math.max(GAP, place.top - bar.offsetHeight - GAP)}px`;
 }
 
+function down(event) {
+  if (event.detail < 2) begunOn = event.target.closest?.(PRESSED);
+  else if (begunOn) event.preventDefault();
+}
+
 export function start() {
+  addEventListener('mousedown', down, true);
   addEventListener('pointerup', (event) => { if (!bar?.contains(event.target)) setTimeout(show, 0); });
   addEventListener('keyup', (event) => { if (event.shiftKey || event.key === 'Shift') show(); });
   addEventListener('scroll', close, true);

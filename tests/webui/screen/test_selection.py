@@ -43,6 +43,18 @@ def test_selected_words_are_copied_and_their_reply_is_gone_on_from_elsewhere(sho
     assert stage.asked == [{"do": "fork", "id": "r0"}]
 
 
+def test_a_double_click_on_a_button_of_a_reply_selects_no_word_of_it(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    on = page.locator("#chat .p-continue")
+    on.dblclick()
+    stage.until(lambda: stage.asked)
+    page.evaluate("new Promise((done) => setTimeout(() => setTimeout(done)))")  # in which the bar would be raised
+    expect(page.get_by_role("toolbar", name="The selected words")).to_have_count(0)
+    assert page.evaluate("getSelection().toString()") == ""
+    page.locator("#chat .p-acts .p-note").dblclick()
+    expect(page.get_by_role("toolbar", name="The selected words")).to_be_visible()
+
+
 def test_escape_closes_the_bar_before_it_stops_anything_and_questions_raise_none(show: Show, stage: Stage) -> None:
     page = show("long")
     bar = raised(page, "#chat .bot-row .prose p:has-text('needle')")
