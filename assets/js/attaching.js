@@ -8,13 +8,11 @@ import { drop, isKept, isPasted, keep, keptBefore, move } from './pastes.js';
 import { request } from './request.js';
 import { status } from './state.js';
 import { session } from './storage.js';
-import { say } from './words.js';
+import { listed, say } from './words.js';
 
 const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
-const ALL_NAMED = 10;    // of those that are left out each is named where they are no more than these
-const NAMED = 5;         // of more than that
-const LONGEST = 80;      // letters of such a name
+const LONGEST = 80;      // letters of the name of one that is left out
 const KEPT = 500;        // of their names
 const LEFT = 'p-left-files';
 const MANY = 'p-many-files';  // { at, said }: that more was dropped than can be added, and for which draft
@@ -128,10 +126,7 @@ async function taken(files, unread, left, none) {
 // That more was dropped than can be added, with the number of the rest and its names, or the first of them.
 function leftOut(rest, isCut) {
   if (!rest.length || isCut) return isCut ? say('attach_many', { most: MOST }) : '';
-  const first = rest.length > ALL_NAMED ? rest.slice(0, NAMED) : rest;
-  const names = first.map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
-  if (rest.length > first.length) names.push(say('attach_more', { n: rest.length - first.length }));
-  return say('attach_many_named', { most: MOST, n: rest.length, names: names.join(say('comma')) });
+  return say('attach_many_named', { most: MOST, n: rest.length, names: listed(rest.map((file) => file.name)) });
 }
 
 // A later question in the conversation is answered without them, and says so.

@@ -2,7 +2,7 @@
 import { saidInFront } from './in_front.js';
 import { request } from './request.js';
 import { session } from './storage.js';
-import { say } from './words.js';
+import { listed, say } from './words.js';
 
 const MIB = 1024 * 1024;
 const LEFT = 'p-left-libraries';
@@ -12,7 +12,8 @@ let leaving = [];    // what was not sent yet as the page was about to be left
 
 // Sends each file in `files` to its library; more may be added meanwhile. Tells how far it is and how it went.
 export async function sent(files, limit, { tell, taken }) {
-  const sum = { fresh: 0, known: 0 };
+  const known = [];  // names of those that are there already
+  let fresh = 0;
   const refused = [];
   going = { files, next: 0 };
   let why = [];
@@ -28,16 +29,16 @@ export async function sent(files, limit, { tell, taken }) {
         answer.why = null;
       }
       if (answer.failed) { refused.push(answer); continue; }
-      sum.fresh += answer.fresh;
-      sum.known += answer.known;
+      fresh += answer.fresh;
+      if (answer.known) known.push(file.name);
       taken(answer, library);
     }
     why = await together(refused);
   } while (going.next < files.length);  // more were added meanwhile
   going = null;
-  const added = sum.fresh && say(sum.fresh === 1 ? 'libraries_added_one' : 'libraries_added', { n: sum.fresh });
-  const known = sum.known && say(sum.known === 1 ? 'libraries_known_one' : 'libraries_known', { n: sum.known });
-  tell(refused.length ? 'bad' : 'ok', [...why, added, known].filter(Boolean).join('\n'));
+  const added = fresh && say(fresh === 1 ? 'libraries_added_one' : 'libraries_added', { n: fresh });
+  const there = known.length && say(known.length === 1 ? 'libraries_known_one' : 'libraries_known', { n: known.length, names: listed(known) });
+  tell(refused.length ? 'bad' : 'ok', [...why, added, there].filter(Boolean).join('\n'));
 }
 
 function tooLarge({ name, size }, limit) {

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Dialog, FilePayload, Locator, Page, Route, expect
 
 OPENED: dict[str, Any] = {"id": "one", "name": "Papers", "documents": [], "own": True, "shared": ""}
@@ -173,6 +174,31 @@ def test_what_is_sent_goes_on_where_the_dialog_is_closed_and_opened_again(show: 
     held[2].fulfill(json=answer)
     expect(told).to_contain_text("3 files added")
     assert len(held) == 3
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (["a.md"], "“a.md” is here already."),
+        (["a.md", "b.md"], "2 files are here already: a.md, b.md"),
+        (
+            [f"{number:02}.md" for number in range(12)],
+            "12 files are here already: 00.md, 01.md, 02.md, 03.md, 04.md, and 7 more",
+        ),
+    ],
+)
+def test_files_that_are_there_already_are_named(show: Callable[..., Page], known: list[str], said: str) -> None:
+    def take(route: Route) -> None:
+        fresh = "new.md" in (route.request.post_data or "")
+        route.fulfill(json={**STATE, "fresh": int(fresh), "known": int(not fresh)})
+
+    page = show("answered")
+    page.route("**/libraries/one/files", take)
+    dialog = opened(page)
+    add(dialog, *known, "new.md")
+    told = dialog.locator(".p-told")
+    expect(told).to_contain_text("1 file added")
+    expect(told).to_contain_text(said)
 
 
 def test_files_that_are_refused_are_told_of_together_and_leave_the_fields_to_be_used(show: Callable[..., Page]) -> None:
