@@ -68,7 +68,7 @@ class PreferenceRoutes:
         async def drawn(workspace: Workspace, words: Words) -> dict[str, Any]:
             shown = await self._shown(workspace, language)
             services = None
-            if not shown.brings_model:
+            if shown.may_own and not shown.brings_model:  # else the page has no place for them, and asks for none
                 services = await known_services(workspace.models, self._engine.default_label, words)
             links = await links_data(workspace, words) if self._settings.share else []
             told = {"notes": notes_data(shown.notes), "services": services, "links": links}
