@@ -296,7 +296,7 @@ class PeopleRoutes:
         outside = self._outside.service.name if self._outside is not None and kind != "recovery" else ""
         door = SignInView(
             request.headers.get("host", ""),
-            name[:64],
+            name,
             problem,
             outside=outside,
             base="../",

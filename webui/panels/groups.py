@@ -28,7 +28,7 @@ def groups_html(groups: Sequence[Group], people: Sequence[Person], words: Words)
     return (
         f"<p>{escape(words('groups.say'))}</p>{table}"
         '<form class="row" method="post" action="./people/group-make">'
-        f'<input name="name" maxlength="64" required autocomplete="off" placeholder="{name}" aria-label="{name}">'
+        f'<input name="name" required autocomplete="off" placeholder="{name}" aria-label="{name}">'
         f"<button>{escape(words('groups.make'))}</button></form>"
     )
 
@@ -63,8 +63,7 @@ def _acts(group: Group, people: Sequence[Person], inside: Sequence[Person], word
     rename = _form(
         "rename",
         group,
-        f'<input name="name" maxlength="64" required autocomplete="off" value="{escape(group.name)}" '
-        f'aria-label="{name}">',
+        f'<input name="name" required autocomplete="off" value="{escape(group.name)}" aria-label="{name}">',
         words,
     )
     delete = _form(

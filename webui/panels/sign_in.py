@@ -177,7 +177,7 @@ def link_page(kind: str, door: SignInView, role: str, words: Words) -> str:
     """
     field_name = ""
     if kind != "recovery":
-        typed = 'autocomplete="username" maxlength="64"' + ("" if door.name else " autofocus")
+        typed = 'autocomplete="username"' + ("" if door.name else " autofocus")
         field_name = _field("name", words("account.name"), door.name, typed)
     typed = 'type="password" autocomplete="new-password" aria-describedby="how"' + (" autofocus" if door.name else "")
     password = _field("password", words("account.password"), "", typed)

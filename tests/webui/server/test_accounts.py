@@ -495,6 +495,25 @@ async def test_who_has_no_password_may_choose_one_and_types_the_name_to_leave(he
     assert [one.name for one in await here.engine.people.store.list()] == ["Mara"]
 
 
+async def test_a_name_that_is_too_long_is_said_to_be_and_none_is_cut_in_silence(here: House) -> None:
+    browser, long = here.browser(), "Mara " * 13 + "Meier"
+    assert "maxlength" not in (await browser.get(f"/link/{here.first}")).text
+    refused = await browser.post(f"/link/{here.first}", data={"name": long, "password": GOOD})
+    assert (refused.status_code, "Use at most 64 letters" in refused.text) == (400, True)
+    assert f'value="{long}"' in refused.text
+    owner = await here.owner()
+    assert "maxlength" not in (await owner.get("/people")).text
+    made = await owner.post("/people/group-make", data={"name": long})
+    assert (made.status_code, "Use at most 64 letters" in made.text) == (400, True)
+
+
+async def test_the_settings_of_a_guest_have_no_services_whose_models_the_page_would_ask_for(here: House) -> None:
+    owner, guest = await here.owner(), here.browser()
+    await guest.post("/guest")
+    assert (await owner.get("/preferences/page")).json()["services"]["services"]
+    assert (await guest.get("/preferences/page")).json()["services"] is None
+
+
 async def test_the_address_of_a_form_leads_to_its_page_when_it_is_opened(here: House) -> None:
     owner = await here.owner()
     for form, page in (
