@@ -19,6 +19,7 @@ let waiting = 0;
 let unsaved = null;  // what was typed and is not kept yet
 let place = { of: null, top: 0 };
 const missed = {};   // what was said of a persona and of libraries that are not shared any more, by their chips
+let behind = false;  // it is to be drawn anew once nothing is half typed
 let first = false;   // a first persona is to be written, once the panel is there
 
 function keep({ quiet = true } = {}) {
@@ -44,14 +45,21 @@ async function recount(field, text) {
   count();
 }
 
-// A form of the panel that has something typed into it and is not sent: drawn anew, that would be gone.
-const isHalfTyped = () => [...panel().querySelectorAll('form :is(input, textarea)')].some((one) => one.form.offsetParent && one.value !== one.defaultValue);
+// The field that one writes in, and a form that has something typed into it and is not sent: drawn anew, the keyboard
+// or that would be gone.
+const isHalfTyped = () => Boolean(document.activeElement?.closest('#page .p-told')) || [...panel().querySelectorAll('form :is(input, textarea)')].some((one) => one.form.offsetParent && one.value !== one.defaultValue);
 
 // Where it was changed elsewhere: its switches by the meter, a persona by whom it is shared with.
 export function drawAnew() {
-  if (!panel() || isHalfTyped()) return;
+  if (!panel()) return;
+  behind = isHalfTyped();
+  if (behind) return;
   keep();
   change({});
+}
+
+function left({ relatedTarget }) {
+  if (behind && !relatedTarget?.closest('#page .p-steer')) setTimeout(drawAnew);  // once the keyboard is elsewhere
 }
 
 // A slider's value as it is kept: the longest reply goes in powers of two.
@@ -288,6 +296,7 @@ function missing(which) {
 export function start() {
   addEventListener('input', typed, true);
   addEventListener('change', settled, true);
+  addEventListener('focusout', left);
   addEventListener('submit', named, true);
   addEventListener('click', effort, true);
   addEventListener('pagehide', () => keep());

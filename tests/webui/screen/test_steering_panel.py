@@ -24,6 +24,7 @@ from webui.panels.steering import steering_html
 from webui.words import LANGUAGES, Words
 
 Show = Callable[..., Page]
+DRAWN: dict[str, Any] = {"do": "steer", "change": {}}  # asks for the panel as it is now
 PHONE: dict[str, Any] = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True}
 
 
@@ -552,3 +553,21 @@ def test_each_skill_has_a_switch_of_its_own_below_that_of_all(lang: str, label: 
     switches = re.findall(r'data-tools="([^"]+)"( data-whole)?', markup)
     assert switches == [("use_skill", " data-whole"), ("skill:letters", ""), ("skill:sums", "")]
     assert row.tokens_now == 12, "a skill that is off costs nothing"
+
+
+def test_what_is_taken_back_leaves_the_keyboard_where_one_writes_until_one_goes_elsewhere(
+    show: Show, stage: Stage
+) -> None:
+    page = show("steered")
+    told = opened(page).locator(".p-told").first
+    told.fill("Hello wor")
+    page.locator("#toolbar .p-tap-persona").evaluate("chip => { chip.dataset.gone = 'It is gone.'; }")
+    page.evaluate("document.body.append(document.createElement('i'))")  # a change, after which the page looks
+    expect(page.get_by_text("It is gone.")).to_be_visible()
+    page.keyboard.type("ld")
+    stage.until(lambda: {"instructions": "Hello world"} in [one.get("change") for one in stage.asked])
+    assert DRAWN not in stage.asked
+    expect(told).to_be_focused()
+    expect(told).to_have_value("Hello world")
+    page.locator("#composer textarea").focus()
+    stage.until(lambda: DRAWN in stage.asked)
