@@ -37,6 +37,7 @@ _DIGIT = re.compile(r"\d")
 _PERCENT = re.compile(r"(?<=\d)\s*+(?:%|per\s?cent\b)", re.IGNORECASE)
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan"}
 _MONEY = re.compile(r"([€$£¥])\s*+(\d(?:[\d.,]*\d)?)")
+_PRICE = re.compile(r"\$(?=\d)")
 _MONEY_AFTER = re.compile(r"(?<=\d)\s*+[€$£¥]")
 _GLUED = re.compile(r"(?<![^\W_])(?<!\d[.,])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
@@ -198,12 +199,18 @@ def placed_sentences(text: str) -> list[tuple[str, int, int]]:
                 inside = ordinary[line] = _in_line(line, line)
             found += [(sentence, start + begin, start + end) for sentence, begin, end in inside]
         else:
-            plain = markup.without_literals(line)
+            plain = _with_prices(line, markup.without_literals(line))
             if plain and not plain.isspace() and markup.is_prose():
                 found += [(sentence, start + begin, start + end) for sentence, begin, end in _in_line(line, plain)]
             markup.is_literal("\n")
         start += len(line) + 1
     return found
+
+
+def _with_prices(line: str, plain: str) -> str:
+    """A line without its formulas, with the dollar signs of its prices: they begin none."""
+    prices = {sign.start() for sign in _PRICE.finditer(line) if plain[sign.end()] == line[sign.end()]}
+    return "".join("$" if at in prices else letter for at, letter in enumerate(plain)) if prices else plain
 
 
 def _in_line(line: str, plain: str) -> list[tuple[str, int, int]]:

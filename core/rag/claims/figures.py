@@ -101,6 +101,8 @@ _SCALES: Final[Mapping[str, float]] = {
     "million": 1e6,
     "billion": 1e9,
     "trillion": 1e12,
+    **dict.fromkeys(("millions", "millionen", "mio", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("billions", "milliarden", "mrd", "milliards", "miliardi"), 1e9),
 }
 _SHORT_SCALES: Final[Mapping[str, float]] = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
 _WORD_VALUES: Final[Mapping[str, float]] = {
@@ -186,9 +188,10 @@ _NUMBER = re.compile(
     r"(?P<suffix>st|nd|rd|th)?(?:(?:\s(?=[十百千]?[万亿萬億]))?(?P<han>[十百千万亿萬億]++))?"
     r"(?P<gap>[\s-]?)(?P<word>[A-Za-z%％]*)",
 )
-_WORD_NUMBER = re.compile(
-    rf"(?<![\w-])(?:{'|'.join(sorted(_WORD_VALUES, key=len, reverse=True))})"
-    rf"(?:(?:[ -]|\sand\s)(?:{'|'.join(sorted(_WORD_VALUES, key=len, reverse=True))})\b)*+(?!\w)",
+_NUMERAL = "|".join(sorted(_WORD_VALUES, key=len, reverse=True))
+_WORD_NUMBER = re.compile(  # "one hundred and five" is one, and "the fifth and sixth" are two
+    rf"(?<![\w-])(?:{_NUMERAL})"
+    rf"(?:(?:[ -]|(?<=hundred|housand|illions|million|billion|rillion)\sand\s)(?:{_NUMERAL})\b)*+(?!\w)",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -334,10 +337,11 @@ def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
     if len(digits) > LONGEST:
         return
     number = float(digits)
-    if digits.endswith("0") and number >= _FIRST_YEAR and (decade := _DECADE.match(text, end)):  # the 2000's
+    is_decade = digits.endswith("0") and (number >= _FIRST_YEAR or 20 <= number < 100)  # the 80s
+    if is_decade and (decade := _DECADE.match(text, end)):  # the 2000's
         yield Figure(text[start : decade.end()], number, "decade", number, 1e-6, start)
     elif word == "s" and not match["gap"] and digits.endswith("0"):
-        yield Figure(text[start : end + 1], number, "decade" if number >= _FIRST_YEAR else "", number, 1e-6, start)
+        yield Figure(text[start : end + 1], number, "decade" if is_decade else "", number, 1e-6, start)
     elif match["suffix"] and (century := _CENTURY.match(text, match.end("suffix"))):
         yield Figure(text[start : century.end()], number, "century", number, 1e-6, start)
     elif match["gap"] or match["suffix"] or match["han"] or not word or _is_unit(word):  # "4K" and "3D" are words
@@ -489,6 +493,8 @@ def _named(match: re.Match[str], text: str) -> Iterator[Figure]:
 def _is_dated(text: str, match: re.Match[str]) -> bool:
     """Whether a month whose name is a word, or short, has a day, a year or "in" beside it."""
     before, after = text[max(0, match.start() - 9) : match.start()], text[match.end() : match.end() + 6]
+    if re.match(r"\s[A-Z]", after):  # Jan Hus
+        return False
     return bool(
         re.search(r"(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|by|early|late|mid|from|to|last))[\s-]*\Z", before)
     ) or bool(re.match(r"[\s,.-]*\d", after))

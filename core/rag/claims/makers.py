@@ -136,10 +136,12 @@ def misattributed(sentence: str, clauses: Sequence[Clause]) -> Iterator[tuple[st
         yield from _made_by_another(sentence, clauses)
         return
     names = names_of(sentence)
+    # A word that has a capital where a sentence begins, and nowhere else, is none.
+    named = {part for clause in clauses for one in clause.names if not one.begins for part in one.parts}
     for name in _agents(sentence, names):
         mine = set(name.parts)
-        if name.begins and not any(mine & set(one.parts) for at in clauses for one in at.names if not one.begins):
-            continue  # a word with a capital, as every sentence begins with one
+        if name.begins and not mine & named:
+            continue
         said = _forms(sentence[: name.start] + " " + sentence[name.start + len(name.words) :])
         if len(said) < 2 or _is_his(mine, said, clauses):
             continue
@@ -149,6 +151,7 @@ def misattributed(sentence: str, clauses: Sequence[Clause]) -> Iterator[tuple[st
             for one in covering
             for rival in one.agents
             if not mine & set(rival.parts)
+            and not (rival.begins and named.isdisjoint(rival.parts))
             and not _is_short_for(name, rival)
             and not set(rival.parts) & {part for other in names for part in other.parts}
         ]

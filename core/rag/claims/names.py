@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from core.rag.claims.lists import listed
 from core.rag.claims.romans import parts_in
 from core.rag.numerals import number_of_roman
-from core.rag.search.terms import STOP_WORDS, terms
+from core.rag.search.terms import EMPTY_CHARACTERS, STOP_WORDS, terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +31,7 @@ _NO_NAMES: Final = listed("""
     first second third one two three four five six seven eight nine ten in on at by for from with of to as and or but
     if page section chapter table figure part note please there these those this that such each every all any
     ok bce ce ad bc am pm spring summer autumn winter celsius fahrenheit kelvin earth sun internet
+    gov sen rep gen col capt lt jr sr millionen milliarden mio mrd milioni miliardi millones milliards
     yeah yep nope oh wow hi hello hey okay sure well actually
     """)
 _PREFIXES: Final = listed("ex non anti pro pre post mid half semi pan trans inter")  # of a name they make another word
@@ -82,6 +83,10 @@ _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
         ("ussr", "soviet"),
         ("isil", "isis", "daesh"),
         ("isis", "isil", "daesh"),
+        ("covid", "coronavirus", "cov"),
+        ("coronavirus", "covid", "cov"),
+        ("cov", "covid", "coronavirus"),
+        ("sars", "covid", "coronavirus"),
     )
 }
 # Of these, other words for the same are in use ("KBE", "BA", "the duke"), so that half of such a name is enough.
@@ -103,6 +108,12 @@ _KINDS: Final = listed(
     programme program project festival tour show series magazine newspaper
     """
 )
+# What is told of a place is told of its continent as well, and no passage says on which one it lies.
+_CONTINENTS: Final = listed(
+    "africa african africans asia asian asians europe european europeans america americas afrika asien europa amerika"
+)
+_SIDES: Final = listed("north south east west northern southern eastern western central latin")
+_COUNTRY: Final = ("south", "africa")
 _LEAST_PREFIX = 4  # letters that "Canadian" and "Canada" share
 _LONGEST_PREFIX = 12
 _LONG_ENOUGH = 6  # letters of a name that may be spelled in two ways
@@ -116,14 +127,16 @@ _TITLES = (
     "省长|局长|经理|董事长|总裁|院长|校长|将军|上校|同志|法官|律师"
 )
 _TITLED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{1,3}}?)(?={_TITLES})")
-_QUOTED = re.compile(r"《([^《》\n]{1,40})》|“([^“”\n]{1,30})”|「([^「」\n]{1,30})」|\"([^\"\n]{2,60})\"")
+_QUOTED = re.compile(r"《([^《》\n]{1,40})》|“([^“”\n]{2,30})”|「([^「」\n]{2,30})」|\"([^\"\n]{2,60})\"")
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]{1,8}(?:·[\u4e00-\u9fff]{1,8})+")
 _DOTS = re.compile(r"([\u4e00-\u9fff]{1,2})·(?=([\u4e00-\u9fff]{1,2}))")
 _PIECE = re.compile(rf"{_LATIN_WORD.pattern}|[\u4e00-\u9fff]+")
 _SUFFIXES = (
-    "自治区|大学|学院|公司|集团|医院|银行|委员会|研究所|研究院|博物馆|出版社|市|省|县|州|国|镇|村|岛|山|河|湖|路|街"
+    "自治区|大学|学院|公司|集团|医院|银行|委员会|研究所|研究院|博物馆|出版社|市|省|县|州|镇|村|岛|山|河|湖|路|街"
 )
-_PLACED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{2}})(?P<suffix>{_SUFFIXES})")
+# Where the two characters before it are a name is guessed, so that a part of another word must not stand among them.
+_PLACED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{2}})(?P<suffix>{_SUFFIXES})(?![场民价值略钱委级线程径过边人区内外])")
+_NO_PART_OF_NAMES = EMPTY_CHARACTERS | frozenset("各每某该本此外前后来去到给向说讲家间让使用种些样行节")
 _HAN_PLACES = re.compile(
     "中国|日本|韩国|朝鲜|蒙古|越南|泰国|老挝|柬埔寨|缅甸|印度尼西亚|印度|印尼|巴基斯坦|孟加拉|尼泊尔|斯里兰卡|新加坡|马来西亚|菲律宾|伊朗|伊拉克"
     "|以色列|土耳其|沙特|埃及|南非|尼日利亚|肯尼亚|俄罗斯|苏联|乌克兰|波兰|德国|法国|英国|英格兰|苏格兰|爱尔兰|荷兰|比利时|瑞士|瑞典|挪威|芬兰|丹麦"
@@ -132,9 +145,7 @@ _HAN_PLACES = re.compile(
     "|安徽|福建|江西|山东|河南|湖北|湖南|广东|广西|海南|四川|贵州|云南|陕西|甘肃|青海|西藏|新疆|宁夏|内蒙古|东京|大阪|首尔|伦敦|巴黎|柏林|莫斯科"
     "|纽约|华盛顿|洛杉矶|欧洲|亚洲|非洲|北美|南美"
 )
-_NO_PLACES = listed(
-    "城市 都市 全国 外国 各国 中国 我国 本国 两国 回国 出国 道路 公路 铁路 高山 股市 上市 超市 分公司 本公司"
-)
+_NO_PLACES = listed("城市 都市 农村 乡村 道路 公路 铁路 高山 股市 上市 超市 分公司 本公司")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -212,7 +223,8 @@ def _named(text: str, run: list[re.Match[str]], *, in_german: bool) -> Name:
     start, end = run[0].start(), run[-1].end()
     is_first = _is_beginning(text, start)
     begins = is_first and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
-    parts = tuple(part for word in run for part in folded(word[0]).split("-") if len(part) > 1)
+    whole = (word[0] if word[0][0].isupper() else re.split("['’]", word[0])[-1] for word in run)  # dell'America
+    parts = tuple(part for word in whole for part in folded(word).split("-") if len(part) > 1)
     parts = tuple(part for part in parts if part not in _PREFIXES) or parts
     if len(run) > 1 and is_first and text.startswith(" of ", run[0].end()):
         parts = parts[1:]  # "Merger of Japanese Banks"
@@ -257,7 +269,7 @@ def _chinese_names(text: str) -> list[Name]:
             found.append(Name(name, (name,), match.start() + at))
     for match in _PLACED.finditer(text):
         whole = match[0]
-        if not any(whole.endswith(one) for one in _NO_PLACES):
+        if _NO_PART_OF_NAMES.isdisjoint(match["name"]) and not any(whole.endswith(one) for one in _NO_PLACES):
             found.append(Name(whole, (match["name"],), match.start()))
     found += [Name(match[0], (match[0],), match.start()) for match in _HAN_PLACES.finditer(text)]
     return found
@@ -278,13 +290,14 @@ class KnownNames:
     def __init__(self, texts: Iterable[str]) -> None:
         whole = undotted(unicodedata.normalize("NFKC", "\n".join(texts)))
         words = dict.fromkeys(_LATIN_WORD.findall(whole))
-        self._words = {folded(part) for word in words for part in (word, *word.split("-"))}
+        self._words = {folded(part) for word in words for part in (word, *re.split("[-'’]", word))}
         self._prefixes = {
             word[:length]
             for word in self._words
             if word.isascii()
             for length in range(_LEAST_PREFIX, min(len(word), _LONGEST_PREFIX) + 1)
         }
+        self._whole = whole
         self._initials = _initials_in(whole)
         self._numbered = _numbered_in(whole)
         self._capitals = {folded(word) for word in words if len(word) > 1 and word.isupper()}
@@ -302,10 +315,50 @@ class KnownNames:
         ranks = len(_RANKS.intersection(name.parts))
         if there == len(name.parts) or (ranks and 2 * max(there, ranks) >= len(name.parts)):
             return True
-        if "".join(name.parts) in self._words:
+        if "".join(name.parts) in self._words or self._has_surname(name):
             return True
         initials = "".join(part[0] for part in name.parts)
         return len(initials) > 1 and initials in self._capitals
+
+    def allows(self, name: Name) -> bool:
+        """Whether a text with these words may well have it: as it stands, as its continent, or as nouns of German."""
+        if self.has(name) or (self._is_german and self._is_of_nouns(name)):
+            return True
+        return _is_continent(name) and _CONTINENTS.isdisjoint(self._words)
+
+    def _has_surname(self, name: Name) -> bool:
+        """Whether the last word of a name stands there with a capital, and no other name before it."""
+        words = [folded(word) for word in name.words.split(" ")]
+        own = set(name.parts) - _KINDS - _RANKS
+        if len(words) < 2 or set(words) != own or words[-1] not in self._before:
+            return False
+        others = self._before[words[-1]] - own
+        return all(any(_mistyped(one) & _mistyped(mine) for mine in own) for one in others)  # Alan is Allan
+
+    def _is_of_nouns(self, name: Name) -> bool:
+        """Whether the words of a name may be nouns beside a known name, or a noun alone, as all have a capital."""
+        return any(map(self.has_part, name.parts)) if len(name.parts) > 1 else not name.words.isupper()
+
+    @cached_property
+    def _is_german(self) -> bool:
+        """Whether the texts are in German rather than in English."""
+        return len(_GERMAN.findall(self._whole)) > len(_ENGLISH.findall(self._whole))
+
+    @cached_property
+    def _before(self) -> dict[str, set[str]]:
+        """By the words that always have a capital, the ones with a capital before them."""
+        words = list(_LATIN_WORD.finditer(self._whole))
+        small = {word[0] for word in words if word[0].islower()}
+        found: dict[str, set[str]] = {}
+        for last, word in pairwise([None, *words]):
+            name = folded(word[0]) if word else ""
+            if word is None or not word[0][0].isupper() or name in small:
+                continue
+            found.setdefault(name, set())
+            if last and last[0][0].isupper() and self._whole[last.end() : word.start()] in {" ", ". "}:
+                before = folded(last[0])
+                found[name] |= {before} - _RANKS - _NO_NAMES - STOP_WORDS
+        return found
 
     def spells_out(self, name: Name) -> bool:
         """Whether a name is an abbreviation whose words stand there: "National Air and Space Museum (NASM)"."""
@@ -325,9 +378,15 @@ class KnownNames:
         length = max(_LEAST_PREFIX, min(len(part) - 3, _LONGEST_PREFIX))
         if len(part) > _LEAST_PREFIX and part[:length] in self._prefixes:
             return True
+        if len(part) >= _LONG_ENOUGH and not self._mistyped.isdisjoint(_mistyped(part)):
+            return True
         return (len(part) > _LONG_ENOUGH and _spelled(part) in self._spellings) or not self._stems.isdisjoint(
             terms(part)
         )
+
+    @cached_property
+    def _mistyped(self) -> set[str]:
+        return {form for word in self._words if len(word) >= _LONG_ENOUGH for form in _mistyped(word)}
 
     @cached_property
     def _spellings(self) -> set[str]:
@@ -336,6 +395,16 @@ class KnownNames:
     @cached_property
     def _stems(self) -> set[str]:
         return {stem for word in self._words for stem in terms(word)}
+
+
+def _is_continent(name: Name) -> bool:
+    """Whether it is a continent, or a part of one: "Central Europe"."""
+    return name.parts[-1] in _CONTINENTS and _SIDES.issuperset(name.parts[:-1]) and name.parts != _COUNTRY
+
+
+def _mistyped(word: str) -> set[str]:
+    """A word, and this with one letter left out: two that share one are the same but for a slip of the pen."""
+    return {word, *(word[:at] + word[at + 1 :] for at in range(1, len(word)))}
 
 
 def _spelled(word: str) -> str:

@@ -26,6 +26,9 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
+_LEAST = re.compile(r"\b(?:over|above|more than|at least|exceed\w*)[\s$€£¥]*\Z", re.IGNORECASE)
+_OR_MORE = re.compile(r"\s?(?:\+|or more)")
+_PASSED = 1.5  # times as much, and no longer said so
 _LOOSE = 0.15
 _ROUNDED = 0.06  # between a length in feet and the same in metres
 _BRACKET = re.compile(r"[\s\w-]{0,20}[(（]\s?(?:about|approximately|approx\.|around|or|c\.|ca\.|~|约)?\s?")
@@ -186,7 +189,7 @@ def _without(text: str, left_out: Sequence[Figure | Name]) -> tuple[str, list[st
 
 
 def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
-    """A name that the passages have elsewhere, where this sentence of theirs has another one."""
+    """A name where this sentence of theirs has another one: between the same words, or of the same family."""
     beside = KnownNames(one.plain for one in around)
     others = [one for one in near.names if not one.is_noun and not claim.known.has(one)]
     names = [one for one in claim.names if not one.is_noun]
@@ -194,14 +197,14 @@ def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     if found := [Reason("name", one.words, rival.words, near.number) for one, rival in same if not near.known.has(one)]:
         return found
     for name in names:
-        rival = next((one for one in others if name.begins == one.begins), None)
+        rival = next((one for one in others if set(name.parts) & set(one.parts)), None)
         if rival is not None and not beside.has(name):
             found.append(Reason("name", name.words, rival.words, near.number))
     return found or _other_person(claim, near)
 
 
 def is_near(one: Figure, other: Figure, text: str) -> bool:
-    """Whether a figure that is said to be about so much, or rounded, means another one."""
+    """Whether a figure that is said to be about so much, rounded, or passed, means another one."""
     if one.equals(other):
         return True
     if VERSION in {one.unit, other.unit}:
@@ -211,10 +214,11 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
     if one.kind == "date" or other.kind == "date" or (one.unit and other.unit and one.unit != other.unit):
         return False
     before, after = text[max(0, one.start - 14) : one.start], text[one.start + len(one.words) :][:8]
-    if not _ABOUT.search(before) and not _OR_SO.match(after):
-        return False
     mine, theirs = (one.value, other.value) if one.unit == other.unit else (one.number, other.number)
-    return abs(mine - theirs) <= _LOOSE * max(abs(mine), abs(theirs))
+    if (_ABOUT.search(before) or _OR_SO.match(after)) and abs(mine - theirs) <= _LOOSE * max(abs(mine), abs(theirs)):
+        return True
+    is_passed = one.unit == other.unit and not other.bound and (_LEAST.search(before) or _OR_MORE.match(after))
+    return bool(is_passed) and mine <= theirs <= _PASSED * mine
 
 
 def is_conversion(first: Figure, second: Figure, text: str) -> bool:

@@ -34,7 +34,25 @@ _LONGEST = 4_000  # characters of a sentence
 _MOST_SENTENCES = 10_000  # of all passages that are compared; figures and names are looked for in all
 _MOST_ATTRIBUTED = 1_000  # sentences in which it is looked for who does what
 _MOST_REASONS = 4
+_COUNTED = 4  # things that who writes counts at a glance
+_COUNTING = re.compile("[A-Za-z]+|[1-4](?:st|nd|rd|th)")
+_NAME_BEFORE = re.compile(r"([A-Z][A-Za-z]*)-\Z")
+_LONGEST_NAME = 24
 _OF_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\s")
+
+
+def _is_counted(one: Figure) -> bool:
+    """Whether who writes may have counted it: no passage need say that "the two countries" are two."""
+    is_small = one.number <= _COUNTED and _COUNTING.fullmatch(one.words) is not None
+    return one.kind == "amount" and not one.unit and is_small
+
+
+def _is_of_decade(year: float, decade: float) -> bool:
+    """Whether a year is in "the 1980s", "the 80s" or, of a century, "the 1900s"."""
+    if decade < 100:
+        return year % 100 // 10 == decade // 10
+    size = 10 if decade % 100 else 100
+    return year // size == decade // size
 
 
 @dataclass(frozen=True)
@@ -223,6 +241,8 @@ class Rules:
             if self._has(one, claim.plain) or self._is_converted(one, claim):
                 continue
             rival = self._rival(one, claim)
+            if (_is_counted(one) and not rival[0]) or self._is_of_name(one, claim.plain):
+                continue
             found.append(Reason(one.kind, one.words, *rival))
         return found
 
@@ -245,12 +265,18 @@ class Rules:
 
     def _is_derived(self, one: Figure) -> bool:
         """Whether it may be worked out from years that are there."""
-        years = [other.number for other in self._all_figures if other.kind == "date" and other.unit == ""][:200]
+        years = [other.number for other in self._all_figures if other.kind == "date" and other.unit in {"", "decade"}]
+        years = years[:200]
         if one.unit in {"months", ""} and 2 <= one.number <= 150:
             return any(abs(a - b) in {one.number, one.number + 1} for a in years for b in years if a != b)
         if one.unit == "century":
             return any((year - 1) // 100 + 1 == one.number for year in years)
-        return one.unit == "decade" and any(year // 10 == one.number // 10 for year in years)
+        return one.unit == "decade" and any(_is_of_decade(year, one.number) for year in years)
+
+    def _is_of_name(self, one: Figure, text: str) -> bool:
+        """Whether it is a part of a name, as in "Apollo-13", which no passage has with another number."""
+        name = _NAME_BEFORE.search(text[max(0, one.start - _LONGEST_NAME) : one.start])
+        return name is not None and not any(re.search(rf"\b{name[1]}-?\d", text) for text in self._texts)
 
     def _rival(self, one: Figure, claim: Said) -> tuple[str, int]:
         """What a sentence of a passage that is alike has in its place."""
@@ -269,7 +295,7 @@ class Rules:
     def _missing_names(self, claim: Said) -> list[Reason]:
         found: list[Reason] = []
         for name in claim.names:
-            if name.begins or name.is_noun or self._known.has(name) or claim.known.spells_out(name):
+            if name.begins or name.is_noun or self._known.allows(name) or claim.known.spells_out(name):
                 continue
             found.append(Reason("name", name.words, *self._rival_name(name, claim)))
         return found

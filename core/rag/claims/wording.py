@@ -35,7 +35,7 @@ _PASSED = listed(
 )
 _ENDED = listed("stop stops stopped cease ceases ceased discontinued")
 _NO_DENIAL = listed(
-    "only just merely least more less fewer later earlier until matter doubt one sooner exceed than "
+    "only just merely all least more less fewer later earlier until matter doubt one sooner exceed than "
     "nur seulement uniquement solo sólo mehr weniger plus moins más menos"
 )
 HAN_DENIAL = re.compile(
@@ -85,7 +85,7 @@ def _denials(text: str) -> dict[str, str]:
             continue
         if token in _DENYING_VERBS and ("the" in tokens or _PASSED.intersection(tokens[at + 1 : at + 2])):
             continue  # of an English word, or of a noun
-        head = next(_heads(tokens[at + 1 : at + 6]), None)
+        head = ("", "") if tokens[at + 1 : at + 2] == ["by"] else next(_heads(tokens[at + 1 : at + 6]), None)
         if head == ("", "") and token in _DENIED_BEFORE:
             head = next(_heads(tokens[max(0, at - 5) : at][::-1]), None)
         if head is not None:
@@ -141,8 +141,11 @@ _OPPOSITES: Final = tuple(
         "open opens opened / close closes closed",
         "begin begins began started starts start / end ends ended stopped stops stop",
         "buy buys bought purchased / sell sells sold",
-        "male man men he his / female woman women she her",
-        "son brother father husband / daughter sister mother wife",
+        "male man men / female woman women",
+        "son sons / daughter daughters",
+        "brother brothers / sister sisters",
+        "father / mother",
+        "husband / wife",
         "possible / impossible",
         "legal / illegal",
         "succeed succeeded success successful / failed failure unsuccessful",
@@ -270,6 +273,9 @@ _VERBS = listed(
     " owed knew saw held became drew ran left chose fought struck caught overtook replaced"
 )
 _NO_ACT = listed("is was has its this as does across less always various towards series news based used")
+_BEING = listed("is are was were be been being got gets")
+_NEAR_BY = 3  # words between what is done and who does it: "closed down by"
+_NO_OBJECT = listed("of in at on for from to with and or is are was were has have had will can may")
 _BEFORE_NOUN = listed("the a an of its his her their our your my to these those")
 _MARKED = re.compile("[被把向对由给]")
 _ACTS = frozenset("买卖借租赢胜教付欠告骗救打骂娶嫁送")
@@ -306,9 +312,15 @@ def _acts(text: str) -> dict[str, tuple[list[str], list[str]]]:
         is_act = token in _VERBS or (token.islower() and len(token) > 3 and token.endswith(("ed", "s")))
         if not is_act or token in _NO_ACT or (at and tokens[at - 1].casefold() in _BEFORE_NOUN):
             continue
+        following = [one.casefold() for one in tokens[at + 1 : at + 1 + _SIDE]]
+        is_passive = not _BEING.isdisjoint(map(str.casefold, tokens[max(0, at - 2) : at]))
+        by = following.index("by") if "by" in following[: _NEAR_BY if is_passive else 1] else -1
+        is_passive = is_passive or by == 0
+        if (is_passive and by < 0) or (token[-1] == "s" and not _NO_OBJECT.isdisjoint(following[:1])):
+            continue  # who does it is not told; or it is a noun
         before = _side(reversed(tokens[max(0, at - _SIDE) : at]))[::-1]
-        after = _side(iter(tokens[at + 1 : at + 1 + _SIDE]))
-        if tokens[at + 1 : at + 2] == ["by"]:
+        after = _side(iter(tokens[at + 2 + by : at + 2 + by + _SIDE]))
+        if is_passive:
             before, after = after, before
         if before and after and token not in found:
             found[token] = before, after
