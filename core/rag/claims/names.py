@@ -321,9 +321,11 @@ class KnownNames:
         return len(initials) > 1 and initials in self._capitals
 
     def allows(self, name: Name) -> bool:
-        """Whether a text with these words may well have it: as it stands, as its continent, or as nouns of German."""
+        """Whether a text with these words may well have it: as it stands, or in part, or as a place of a continent."""
         if self.has(name) or (self._is_german and self._is_of_nouns(name)):
             return True
+        if "-" in name.words and " " not in name.words and any(map(self.has_part, name.parts)):
+            return True  # "Anglo-Irish"
         return _is_continent(name) and _CONTINENTS.isdisjoint(self._words)
 
     def _has_surname(self, name: Name) -> bool:

@@ -271,7 +271,11 @@ class Rules:
             return any(abs(a - b) in {one.number, one.number + 1} for a in years for b in years if a != b)
         if one.unit == "century":
             return any((year - 1) // 100 + 1 == one.number for year in years)
-        return one.unit == "decade" and any(_is_of_decade(year, one.number) for year in years)
+        if one.unit != "decade":
+            return False
+        ages = [other.number for other in self._all_figures] + [abs(a - b) for a in years for b in years]
+        is_age = one.number < 100 and any(one.number <= age < one.number + 10 for age in ages)  # "in his 30s"
+        return is_age or any(_is_of_decade(year, one.number) for year in years)
 
     def _is_of_name(self, one: Figure, text: str) -> bool:
         """Whether it is a part of a name, as in "Apollo-13", which no passage has with another number."""

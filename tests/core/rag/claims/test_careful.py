@@ -32,7 +32,12 @@ TRUE = [
     ("He was the 1st mayor of the town.", "He was the first mayor of the town."),
     # two ordinals are two figures
     ("The poll was taken on the 6th and 7th of October.", "The poll was taken on the sixth and seventh of October."),
-    # a decade, and a century
+    # a word that is joined to a known one
+    ("The Anglo-Irish treaty was signed in spring.", "In spring the British and the Irish signed a treaty."),
+    ("An Afro-Cuban band played in the square.", "In the square a band from Cuba played for the guests."),
+    # a decade, an age, and a century
+    ("The man is in his 30s and has grey hair.", "The man has grey hair and is 36 years old."),
+    ("She died in her 60s in a home.", "She was born in 1901, and died in 1965 in a home for the blind."),
     ("The bridge was built in the 80s.", "The bridge was built in 1987 by the state."),
     ("The bridge was built in the 80's.", "The bridge was built in 1987 by the state."),
     ("The crest dates back to the 1800s.", "The crest of the club was first drawn in 1888."),
