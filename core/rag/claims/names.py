@@ -116,6 +116,7 @@ _SIDES: Final = listed("north south east west northern southern eastern western 
 _COUNTRY: Final = ("south", "africa")
 _LEAST_PREFIX = 4  # letters that "Canadian" and "Canada" share
 _LONGEST_PREFIX = 12
+_LONGEST_WORD = 40
 _LONG_ENOUGH = 6  # letters of a name that may be spelled in two ways
 
 SURNAMES = frozenset(
@@ -406,7 +407,7 @@ def _is_continent(name: Name) -> bool:
 
 def _mistyped(word: str) -> set[str]:
     """A word, and this with one letter left out: two that share one are the same but for a slip of the pen."""
-    return {word, *(word[:at] + word[at + 1 :] for at in range(1, len(word)))}
+    return {word, *(word[:at] + word[at + 1 :] for at in range(1, len(word) if len(word) <= _LONGEST_WORD else 0))}
 
 
 def _spelled(word: str) -> str:

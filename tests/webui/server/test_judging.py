@@ -147,7 +147,7 @@ async def test_it_is_asked_on_the_second_click_after_the_price_and_what_it_says_
         assert judged.calls == 0
         line = await judged.line()
         assert "tokens (free)" in line
-        assert "59 %" in line
+        assert "55 %" in line
         await judged.does("yes")
         await judged.settled()
         assert judged.calls == 1
