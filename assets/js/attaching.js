@@ -14,6 +14,7 @@ const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
 const LONGEST = 80;      // letters of the name of one that is left out
 const KEPT = 500;        // of their names
+const AWAY = new Set([502, 503, 504]);  // what a proxy says where Parlour is not there
 const LEFT = 'p-left-files';
 const MANY = 'p-many-files';  // { at, said }: that more was dropped than can be added, and for which draft
 const INPUT = '#composer input[type="file"]';
@@ -63,7 +64,7 @@ async function offer(drop, input) {
     const { some, unread, rest } = await readable(fresh);
     const none = fresh.length || hidden ? '' : say(files.length ? 'attach_known' : 'attach_empty');
     const many = leftOut(rest, isCut);
-    const good = await taken(some, unread, [many, hidden ? say('attach_hidden') : ''], none);
+    const good = await taken(some, unread, many, hidden ? say('attach_hidden') : none);
     if (from === at) {
       if (many) session.set(MANY, JSON.stringify({ at, said: many }));
       noteUntaken(rest);
@@ -112,13 +113,13 @@ async function readable(files) {
   return { some: good.slice(0, MOST), unread, rest: [...good.slice(MOST), ...files.slice(next)] };
 }
 
-// Those of `files` that are taken; a line above the composer says why the others are not, with what is `left` out, or
-// that there are `none`.
-async function taken(files, unread, left, none) {
+// Those of `files` that are taken; a line above the composer says why the others are not, that there were too `many`,
+// and what is to be `told` besides.
+async function taken(files, unread, many, told) {
   const { said, later, refused, renamed, noted } = await judged(files, { also: unread });
   const unsent = said && waitNoMore() ? say('attach_unsent') : '';
-  const out = [said, ...left, unsent].filter(Boolean);
-  refuse([...out, noted, none].filter(Boolean).join('\n'), { calm: !out.length, later });
+  const out = [said, many, unsent].filter(Boolean);
+  refuse([...out, noted, told].filter(Boolean).join('\n'), { calm: !out.length, later });
   noteNames(files, renamed);
   return files.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
@@ -225,17 +226,37 @@ function watchUploads() {
     coming.push(...sent);
     draw();
     let arrived = false;
+    let answered = false;
     try {
       const answer = inOurWords(await send(to, options));
       arrived = answer.ok;
+      answered = !AWAY.has(answer.status);
       return answer;
     } finally {
       coming = coming.filter((one) => !sent.includes(one));
       if (arrived) names.push(...sent);
       else if (waitNoMore()) hint('attach_unsent');
+      if (!answered) keepForAgain(sent);
       draw();
     }
   };
+}
+
+// Files that did not arrive, for nobody was there, are still at hand: they are named, and go up again at a click, or when
+// their draft comes in sight again.
+function keepForAgain(sent) {
+  for (const one of sent) setAside(one);
+  const some = aside.get(at) ?? [];
+  if (!some.length) return;
+  const others = [...document.querySelectorAll('.p-left-out:not(.p-again) > span > span')].map(({ textContent }) => textContent);
+  const said = say(some.length === 1 ? 'attach_broken_one' : 'attach_broken', { names: listed(some.map(nameOf)) });
+  refuse([said, ...others].join('\n'), { later: true });
+  const line = document.querySelector('.p-left-out');
+  line.classList.add('p-again');
+  const again = Object.assign(document.createElement('button'), { type: 'button', textContent: say('attach_again') });
+  again.addEventListener('click', () => { line.remove(); handAside(); });
+  line.querySelector('.p-icon').addEventListener('click', () => aside.delete(at));
+  line.querySelector('.p-icon').before(again);
 }
 
 // Gradio sends copies.
@@ -299,6 +320,7 @@ export function showFilesOf(id) {
   const line = document.querySelector('.p-left-out[data-lost]');
   if (line) lost.set(at, saying);
   line?.remove();
+  document.querySelector('.p-again')?.remove();
   at = id;
   draw();
   handAside();

@@ -5,6 +5,7 @@ import { onChange, status } from './state.js';
 import { say } from './words.js';
 
 const LOST = 'Connection to the server was lost';
+const UNANSWERED = 'Connection errored out';
 const AWAY = [502, 503, 504];
 const ENDED = /"msg":\s*"(close_stream|unexpected_error)"/;
 const LAST = 400;  // bytes, in which the last message fits
@@ -16,7 +17,8 @@ function reword() {
     if (said.startsWith(LOST)) {
       document.documentElement.dataset.connection = 'lost';
       text.textContent = say('lost');
-    } else if (NUMBER.test(said)) text.textContent = said.replace(NUMBER, '');
+    } else if (said.startsWith(UNANSWERED)) text.textContent = say('record_lost');
+    else if (NUMBER.test(said)) text.textContent = said.replace(NUMBER, '');
   }
   for (const cross of document.querySelectorAll('[data-testid="toast-close"]')) {
     if (cross.getAttribute('aria-label') !== say('close')) cross.setAttribute('aria-label', say('close'));

@@ -80,7 +80,7 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
         (tmp_path / name).write_text("The wren sings.")
     page.route("**/gradio_api/upload?*", lambda route: route.abort())
     page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "lost.txt")
-    expect(page.locator('[data-testid="toast-body"]').first).to_be_visible()
+    expect(page.get_by_text("lost.txt was not sent: Parlour did not answer.")).to_be_visible()
     expect(page.locator("#composer .p-chip")).to_have_count(0)
     page.unroute("**/gradio_api/upload?*")
     held: list[Route] = []
@@ -97,6 +97,26 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
     held[0].continue_()
     expect(chat(page)).to_contain_text("The wren sings.")
     wait_for_state(page, "idle")
+
+
+def test_files_that_nobody_took_are_named_and_go_up_again_at_a_click(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    app = start_app()
+    page = open_page(app, expected=GONE)
+    for name in ("wren.txt", "heron.txt"):
+        (tmp_path / name).write_text(f"The {name[:-4]} sings.")
+    app.kill()
+    files = [tmp_path / name for name in ("wren.txt", "heron.txt")]
+    page.locator("#composer input[type=file]").first.set_input_files(files)
+    line = page.locator(".p-left-out")
+    expect(line).to_contain_text("wren.txt, heron.txt were not sent: Parlour did not answer.")
+    expect(page.get_by_text("errored out")).to_have_count(0)
+    expect(page.locator("#composer .p-chip")).to_have_count(0)
+    app.start()
+    line.get_by_role("button", name="Send again").click()
+    expect(line).to_have_count(0)
+    expect(page.locator("#composer .p-chip:not(.p-sending)")).to_have_count(2)
 
 
 _HIDDEN_AND_SHOWN = """() => {
