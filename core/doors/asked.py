@@ -91,9 +91,9 @@ def chat_asked(given: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) 
         tools,
         choice_of(given.get("tool_choice"), tools),
         generate_of(given),
-        stream=given.get("stream") is True,
+        stream=switched(given, "stream"),
         with_usage=with_usage,
-        store=given.get("store") is True,
+        store=switched(given, "store"),
         as_json=_wants_json(given.get("response_format")),
     )
 
@@ -127,8 +127,8 @@ def response_asked(
         tools,
         choice_of(given.get("tool_choice"), tools),
         generate_of(chat),
-        stream=given.get("stream") is True,
-        store=given.get("store") is True,
+        stream=switched(given, "stream"),
+        store=switched(given, "store"),
         as_json=_wants_json(chat.get("response_format")),
         may_shorten=given.get("truncation") == "auto",
     )
@@ -141,6 +141,14 @@ def model_of(given: Mapping[str, Any]) -> str:
         hint = "Name one of those that /v1/models lists."
         raise BadRequestError("The request names no model.", param="model", code="missing", hint=hint)
     return model.strip()
+
+
+def switched(given: Mapping[str, Any], name: str) -> bool:
+    """Whether a request asks for it. Raises BadRequestError."""
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadRequestError(f"{name} must be true or false, not {shown(value)}.", param=name)
+    return value is True
 
 
 def listed(given: Mapping[str, Any], name: str, most: int) -> list[dict[str, Any]]:

@@ -234,6 +234,8 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("too cold", {"temperature": -0.1}, 400, "invalid_value"),
     ("more than all words", {"top_p": 7}, 400, "invalid_value"),
     ("no tokens", {"max_tokens": 0}, 400, "invalid_value"),
+    ("text for yes", {"stream": "yes"}, 400, "invalid_value"),
+    ("a number for yes", {"store": 1}, 400, "invalid_value"),
     ("1,000 tools", {"tools": [WEATHER] * 1000}, 400, "too_many"),
     ("a tool without a name", {"tools": [{"type": "function", "function": {}}]}, 400, "invalid_value"),
     ("a choice that is none", {"tools": [WEATHER], "tool_choice": {"function": {"name": "x"}}}, 400, "invalid_value"),
