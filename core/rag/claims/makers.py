@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.rag.attribution import is_figure, words_of
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _MOST = 600  # characters of a sentence that are looked at
+MOST_SENTENCES: Final = 1_000
+"""In so many it is looked for who does what."""
 _CLAUSE = re.compile(
     r";\s|,? (?:while|whereas) |, (?:and|but) (?=(?:[a-z]+ ){0,3}(?:[A-Z]|by\b))|(?<=\w) and (?=by [A-Z])"
 )
@@ -117,9 +120,9 @@ def _agents(text: str, names: Sequence[Name]) -> tuple[Name, ...]:
 
 
 def clauses_of(sentences: Iterable[tuple[str, int]]) -> list[Clause]:
-    """The clauses of sentences in plain letters, each with the number of its passage."""
+    """The clauses of the first sentences in plain letters, each with the number of its passage."""
     found: list[Clause] = []
-    for at, (sentence, number) in enumerate(sentences):
+    for at, (sentence, number) in enumerate(islice(sentences, MOST_SENTENCES)):
         text = sentence[:_MOST]
         splits = _HAN_CLAUSE if _is_wide(text) else _CLAUSE
         for part in splits.split(text):

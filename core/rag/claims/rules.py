@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from core.rag.claims.asked import Places
 from core.rag.claims.bound import Tallies
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
-from core.rag.claims.makers import Clause, clauses_of, misattributed
+from core.rag.claims.makers import MOST_SENTENCES, Clause, clauses_of, misattributed
 from core.rag.claims.names import KnownNames, Name
 from core.rag.claims.paired import Alike, Rows, is_conversion, is_near, is_same_kind, other_figure, otherwise, predicate
 from core.rag.claims.reckoned import Times, dates_of, times_of
@@ -32,7 +32,6 @@ _TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
 _LONGEST = 4_000  # characters of a sentence
 _MOST_SENTENCES = 10_000  # of all passages that are compared; figures and names are looked for in all
-_MOST_ATTRIBUTED = 1_000  # sentences in which it is looked for who does what
 _MOST_REASONS = 4
 _COUNTED = 4  # things that who writes counts at a glance
 _COUNTING = re.compile("[A-Za-z]+|[1-4](?:st|nd|rd|th)")
@@ -173,7 +172,7 @@ class Rules:
 
     @cached_property
     def _clauses(self) -> list[Clause]:
-        return clauses_of((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
+        return clauses_of((one.plain, one.number) for one in self._said)
 
     @cached_property
     def _tallies(self) -> Tallies:
@@ -181,11 +180,11 @@ class Rules:
 
     @cached_property
     def _rows(self) -> Rows:
-        return Rows(self._said[:_MOST_ATTRIBUTED])
+        return Rows(self._said[:MOST_SENTENCES])
 
     @cached_property
     def _places(self) -> Places:
-        return Places((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
+        return Places((one.plain, one.number) for one in self._said[:MOST_SENTENCES])
 
     def reasons(
         self, sentence: str, *, across: bool = False, alone: Collection[str] = (), cited: Collection[int] = ()
