@@ -434,7 +434,8 @@ async def read_files(
 
 def conversation_files(messages: Iterable[Message]) -> list[str]:
     """The user's files in the conversation that exist on this machine or are web addresses."""
-    items = (item for message in messages if message.role == USER for item in message.items)
+    asked = (message for message in messages if message.role == USER and message.is_multimodal())
+    items = (item for message in asked for item in message.items)
     files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
     return [file for file in files if is_web_address(file) or _is(local_path(file).is_file)]
 

@@ -73,7 +73,8 @@ class Senses:
 
     def lacks(self, messages: list[Message], model: BaseChatModel) -> bool:
         """Whether the conversation holds something that the model cannot take and that can be read for it."""
-        return any(self._is_read(item, model) for one in messages if one.role == USER for item in one.items)
+        asked = (one for one in messages if one.role == USER and one.is_multimodal())
+        return any(self._is_read(item, model) for one in asked for item in one.items)
 
     async def read(
         self, messages: list[Message], model: BaseChatModel, lang: Lang, follow: Callable[..., None] | None = None
