@@ -164,12 +164,22 @@ function goTo(id) {
   return id === '' ? again : {};
 }
 
+// The conversation was deleted in another window: what is written for it begins the new one.
+function comeAlong() {
+  const text = joined(read(''), area().value);
+  write(place, '');
+  write('', text);
+  place = '';
+  filesBelongTo('');
+  put(area(), text);
+}
+
 // The server shows another conversation by itself: one that was just begun, which is the same place, or one in the place
 // of what was deleted or branched off.
 function follow() {
   const now = status()?.conversation;
   if (place === null || now === undefined || now === place || isOnTheWay()) return;
-  if (!begins) return goTo(now);
+  if (!begins) return now === '' && area()?.value && leaving?.at !== place ? comeAlong() : goTo(now);
   forget();
   if (leaving?.at === place) leaving.at = now;
   place = now;

@@ -97,11 +97,16 @@ DRAW = "document.body.append(document.createElement('i'))"
 
 
 @pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
-def test_a_window_whose_conversation_is_deleted_in_another_one_says_so(show: Show, lang: str) -> None:
+def test_a_window_whose_conversation_is_deleted_in_another_one_says_so_and_keeps_what_is_typed(
+    show: Show, lang: str
+) -> None:
     page = show("answered", locale=lang)
-    expect(page.locator("#composer textarea")).to_be_focused()
+    field = page.locator("#composer textarea")
+    expect(field).to_be_focused()
+    page.keyboard.type("What else?")
     page.evaluate(f"{TURN_TO_A_NEW_ONE}; {DRAW}")
     expect(page.locator(".p-left-out")).to_have_text(Words(lang[:2])("js.deleted_elsewhere"))
+    expect(field).to_have_value("What else?")
 
 
 @pytest.mark.parametrize("leave", [False, True], ids=["deleted here", "left"])
