@@ -32,7 +32,7 @@ class _Planned:
 class Deletions:
     """The conversations that are about to be deleted.
 
-    Until then they are in the archive: should Parlour be killed before, nothing is lost.
+    Until then they are in the archive, where no list shows them: should Parlour be killed before, nothing is lost.
 
     Args:
         seconds: After which they are.
@@ -87,11 +87,11 @@ class Deletions:
         await asyncio.sleep(self._seconds)
         for one, planned in plan.items():
             # Else it was taken back; maybe it is planned anew since.
-            if self._planned.get(one) is planned and await self._delete(engine, one, planned):
+            if self._planned.get(one) is planned:
+                await self._delete(engine, one, planned)
                 views.changed(planned.view.owner, None)
 
-    async def _delete(self, engine: Engine, conversation_id: str, planned: _Planned) -> bool:
-        """Whether it was deleted."""
+    async def _delete(self, engine: Engine, conversation_id: str, planned: _Planned) -> None:
         del self._planned[conversation_id]
         try:
             async with engine.workspaces.open(planned.view.owner) as workspace:
@@ -100,6 +100,3 @@ class Deletions:
             _log.debug("A conversation was deleted elsewhere meanwhile.")
         except ParlourError as error:
             _log.warning("A conversation stays in the archive: %s", error)
-        else:
-            return True
-        return False

@@ -133,13 +133,14 @@ class Frames:
 
     Args:
         engine: Where conversations and replies come from.
+        hidden: As of `Histories`.
     """
 
-    def __init__(self, engine: Engine, views: Views) -> None:
+    def __init__(self, engine: Engine, views: Views, hidden: Callable[[str], Collection[str]] = lambda _: ()) -> None:
         self._engine = engine
         self._views = views
         self._rendered = Rendered(_KEPT)
-        self._histories = Histories(others=engine.stores.database.others)
+        self._histories = Histories(others=engine.stores.database.others, hidden=hidden)
         self._drawn: WeakKeyDictionary[View, _Drawn] = WeakKeyDictionary()
         self._followers = 0
         self._versions = count(time.time_ns())  # none is like one of an earlier process

@@ -12,7 +12,7 @@ from core.bridge.cancellation import result_for_all
 from core.bridge.pool import BoundedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from core.storage.conversation_list import History
     from core.workspace.workspace import Workspace
@@ -34,11 +34,18 @@ class Histories:
     Args:
         clock: Seconds that never go back.
         others: Another number where other Parlours may have changed something; left out, they always may.
+        hidden: The conversations of an owner that are about to be deleted: they are in no list any more.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, others: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        others: Callable[[], int] | None = None,
+        hidden: Callable[[str], Collection[str]] = lambda _: (),
+    ) -> None:
         self._clock = clock
         self._others = others or count().__next__
+        self._hidden = hidden
         self._lists: OrderedDict[str, dict[bool, _Kept]] = OrderedDict()
         self._moved = BoundedDict[str, int](_MOST_OWNERS)
 
@@ -59,7 +66,7 @@ class Histories:
         lists = self._lists.setdefault(workspace.owner, {})
         kept, now = lists.get(archived), self._clock()
         if kept is None or (kept.reading.done() and _failed(kept.reading)):
-            listing = workspace.conversation_list.beginning(archived=archived)
+            listing = self._beginning(workspace, archived=archived)
             kept = lists[archived] = _Kept(asyncio.create_task(listing), now, self._others())
             if len(self._lists) > _MOST_OWNERS:
                 self._lists.popitem(last=False)
@@ -70,8 +77,12 @@ class Histories:
             return kept.reading.result()
         return await result_for_all(kept.reading)
 
+    async def _beginning(self, workspace: Workspace, *, archived: bool) -> History:
+        shown, hidden = workspace.conversation_list, self._hidden(workspace.owner)
+        return await (shown.without(hidden) if hidden else shown).beginning(archived=archived)
+
     async def _again(self, workspace: Workspace, before: History, *, archived: bool) -> History:
-        found = await workspace.conversation_list.beginning(archived=archived)
+        found = await self._beginning(workspace, archived=archived)
         if found == before:
             return before
         self._moved[workspace.owner] = self.moved(workspace.owner) + 1

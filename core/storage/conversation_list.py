@@ -20,7 +20,7 @@ from core.storage.folders import folders_of
 from core.storage.tables import conversations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sqlalchemy import Row
 
@@ -112,9 +112,14 @@ class _Stretch:
 class ConversationList:
     """The list of one owner's conversations, in parts. What is somebody else's is not in it."""
 
-    def __init__(self, database: Database, owner: str) -> None:
+    def __init__(self, database: Database, owner: str, hidden: Collection[str] = ()) -> None:
         self._database = database
         self._owner = owner
+        self._hidden = hidden
+
+    def without(self, hidden: Collection[str]) -> ConversationList:
+        """The same list without these conversations, which are about to be deleted."""
+        return ConversationList(self._database, self._owner, hidden)
 
     async def beginning(self, *, archived: bool = False, limit: int = FIRST) -> History:
         """The first rows of the list, and where they end.
@@ -225,7 +230,8 @@ class ConversationList:
         yield _Stretch((2, 0.0, "", True), None, mine & loose)
 
     def _mine(self) -> ColumnElement[bool]:
-        return (conversations.c.owner_id == self._owner) & stays()
+        mine = (conversations.c.owner_id == self._owner) & stays()
+        return mine & conversations.c.id.not_in(self._hidden) if self._hidden else mine
 
     def _filed(self) -> ColumnElement[bool]:
         kept = conversations.c.archived_at.is_(None) & conversations.c.pinned_at.is_(None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from core.storage.conversation_list import ConversationList
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.views import Views
@@ -45,6 +46,7 @@ class ListRoutes:
         self._engine = context.engine
         self._words = context.words
         self._views = views
+        self._hidden = context.deletions.planned_of
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -58,7 +60,7 @@ class ListRoutes:
 
         async def found(workspace: Workspace, _: Words) -> dict[str, Any]:
             place = Place.read(after) if after else None
-            cut = await workspace.conversation_list.parts(place, archived=archived, holding=holding)
+            cut = await self._list(workspace).parts(place, archived=archived, holding=holding)
             return {"parts": [[one.end, one.rows] for one in cut.parts], "at": cut.at}
 
         return await self._answered(request, found)
@@ -70,7 +72,7 @@ class ListRoutes:
 
         async def found(workspace: Workspace, words: Words) -> dict[str, Any]:
             after, to = Place.read(text_of(asked.get("after", ""))), Place.read(text_of(asked.get("to", "")))
-            history = await workspace.conversation_list.between(after, to, archived=archived)
+            history = await self._list(workspace).between(after, to, archived=archived)
             live = workspace.runs.live_conversations()
             await self._views.replies_unread.refresh(owner, REFRESH)
             states = states_of(live, self._views.unread(owner), asking_of(workspace, live))
@@ -83,9 +85,12 @@ class ListRoutes:
         archived = _is_archive(request)
 
         async def found(workspace: Workspace, _: Words) -> dict[str, Any]:
-            return {"ids": await workspace.conversation_list.ids(archived=archived)}
+            return {"ids": await self._list(workspace).ids(archived=archived)}
 
         return await self._answered(request, found)
+
+    def _list(self, workspace: Workspace) -> ConversationList:
+        return workspace.conversation_list.without(self._hidden(workspace.owner))
 
     async def _answered(self, request: Request, answer: _Answer) -> JSONResponse:
         owner = request.scope["owner"]

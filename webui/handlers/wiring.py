@@ -50,7 +50,7 @@ class Handlers:
         )
         self._desk = Desk(context.engine, uploads, views, context.deletions)
         self._hosted = HostedDesk(self._desk, context.look)
-        self._frames = Frames(context.engine, views)
+        self._frames = Frames(context.engine, views, context.deletions.planned_of)
         context.engine.on_change(views.changed)
         context.engine.runs.on_change(self._run_changed)
 

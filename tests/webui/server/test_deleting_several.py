@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +17,9 @@ from webui.context import WebContext
 from webui.deletions import Deletions
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
+from webui.handlers.listing import ListRoutes
 from webui.handlers.wiring import Handlers
+from webui.histories import Histories
 from webui.uploads import Uploads
 from webui.views import View, Views
 from webui.words import Words
@@ -71,6 +73,38 @@ async def test_one_comes_back_like_several_and_is_nobodys_to_open_meanwhile(tmp_
         with pytest.warns(UserWarning, match="no longer exists"):
             await handlers.act(dumps({"do": "delete", "id": other}), tab("theirs", owner="bob"))
         assert (await stores.get(other)).archived_at is None
+
+
+async def test_what_goes_in_a_moment_is_in_no_list_and_what_is_taken_back_is(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        one, other = [(await stores.create(name)).id for name in ("one", "other")]
+        context = WebContext(engine, settings, Words.of)
+        handlers, lists = (
+            Handlers(context, Uploads(tmp_path / "tmp", 1000)),
+            Histories(hidden=context.deletions.planned_of),
+        )
+        routes = ListRoutes(context, handlers.views)
+
+        async def listed(archived: str) -> list[str]:
+            request = SimpleNamespace(
+                scope={"owner": "alice"}, headers={}, query_params={"archived": archived} if archived else {}
+            )
+            answer = await routes.ids(cast("Any", request))
+            return [found for found, _ in loads(bytes(answer.body))["ids"]]
+
+        async def has_archive() -> bool:
+            lists.changed("alice")
+            async with engine.workspaces.open("alice") as workspace:
+                return (await lists.of(workspace)).has_archive
+
+        await handlers.act(dumps({"do": "delete", "id": one}), tab("first", one))
+        assert (await listed(""), await listed("on"), await has_archive()) == ([other], [], False)
+        await handlers.act(dumps({"do": "archive", "ids": [other], "on": True}), tab("first"))
+        assert (await listed(""), await listed("on"), await has_archive()) == ([], [other], True)
+        await handlers.act(dumps({"do": "keep", "ids": [one]}), tab("first"))
+        assert (await listed(""), await listed("on")) == ([one], [other])
 
 
 async def test_who_deletes_again_what_was_taken_back_has_as_long_to_take_it_back_as_before(
