@@ -78,8 +78,8 @@ class Histories:
         return await result_for_all(kept.reading)
 
     async def _beginning(self, workspace: Workspace, *, archived: bool) -> History:
-        shown, hidden = workspace.conversation_list, self._hidden(workspace.owner)
-        return await (shown.without(hidden) if hidden else shown).beginning(archived=archived)
+        shown = workspace.conversation_list.without(self._hidden(workspace.owner))
+        return await shown.beginning(archived=archived)
 
     async def _again(self, workspace: Workspace, before: History, *, archived: bool) -> History:
         found = await self._beginning(workspace, archived=archived)

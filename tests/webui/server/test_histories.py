@@ -25,10 +25,20 @@ class Lists:
     def __init__(self) -> None:
         self.held: weakref.WeakSet[Any] = weakref.WeakSet()
 
+    def without(self, _hidden: object) -> Lists:
+        return self
+
     async def beginning(self, *, archived: bool) -> Any:
         made = Listed([archived])
         self.held.add(cast("Any", _Handle(made)))
         return made
+
+
+def listing(beginning: Any) -> Any:
+    """A list that begins so, whatever is hidden."""
+    made = SimpleNamespace(beginning=beginning)
+    made.without = lambda _hidden: made
+    return made
 
 
 class _Handle:
@@ -60,7 +70,7 @@ async def test_what_another_parlour_changed_is_seen_two_seconds_later_and_told_o
         del archived
         return list(listed)
 
-    one: Any = SimpleNamespace(owner="alice", conversation_list=SimpleNamespace(beginning=beginning))
+    one: Any = SimpleNamespace(owner="alice", conversation_list=listing(beginning))
     kept = Histories(lambda: now[0])
     before = await kept.of(one)
     now[0] = REFRESH
@@ -84,7 +94,7 @@ async def test_a_list_that_no_other_parlour_can_have_changed_is_not_read_again()
         read += 1
         return [archived]
 
-    one: Any = SimpleNamespace(owner="alice", conversation_list=SimpleNamespace(beginning=beginning))
+    one: Any = SimpleNamespace(owner="alice", conversation_list=listing(beginning))
     kept = Histories(lambda: now[0], lambda: others[0])
     for now[0] in (0.0, REFRESH, 9 * REFRESH):
         await kept.of(one)
