@@ -3,7 +3,7 @@ import { allCame, letWait, waitNoMore, waits } from './arriving.js';
 import { ask } from './bus.js';
 import { chooseFolder, dropOf, within } from './folders.js';
 import { hint } from './hint.js';
-import { inOurWords } from './in_front.js';
+import { DOWN, inOurWords } from './in_front.js';
 import { drop, isKept, isPasted, keep, keptBefore, move } from './pastes.js';
 import { request } from './request.js';
 import { status } from './state.js';
@@ -14,7 +14,6 @@ const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
 const LONGEST = 80;      // letters of the name of one that is left out
 const KEPT = 500;        // of their names
-const AWAY = new Set([502, 503, 504]);  // what a proxy says where Parlour is not there
 const LEFT = 'p-left-files';
 const MANY = 'p-many-files';  // { at, said }: that more was dropped than can be added, and for which draft
 const INPUT = '#composer input[type="file"]';
@@ -68,6 +67,7 @@ async function offer(drop, input) {
     if (from === at) {
       if (many) session.set(MANY, JSON.stringify({ at, said: many }));
       noteUntaken(rest);
+      handAside();  // what nobody took before goes up with them
       hand(good, input);
     }
     else for (const file of good) setAside({ file, at: from });
@@ -165,7 +165,7 @@ function called(file, [name, type] = []) {
 // overlooked.
 export function refuse(said, { calm = false, later = false } = {}) {
   document.querySelector('.p-left-out')?.remove();
-  if (!said) return;
+  if (!said) return null;
   const line = Object.assign(document.createElement('p'), { className: calm ? 'p-left-out p-calm' : 'p-left-out' });
   line.toggleAttribute('data-later', later);
   line.setAttribute('role', calm ? 'status' : 'alert');
@@ -176,6 +176,7 @@ export function refuse(said, { calm = false, later = false } = {}) {
   reasons.append(...said.split('\n').map((textContent) => Object.assign(document.createElement('span'), { textContent })));
   line.append(reasons, close);
   document.getElementById('composer')?.before(line);
+  return line;
 }
 
 async function changed(event) {
@@ -199,6 +200,7 @@ export function hand(files, input = document.querySelector(INPUT)) {
   const change = new Event('change', { bubbles: true });
   checked.add(change);
   input.dispatchEvent(change);
+  input.value = '';  // Gradio has them: one that is taken out again may be chosen again
 }
 
 async function dropped(event) {
@@ -230,7 +232,7 @@ function watchUploads() {
     try {
       const answer = inOurWords(await send(to, options));
       arrived = answer.ok;
-      answered = !AWAY.has(answer.status);
+      answered = !DOWN.has(answer.status);
       return answer;
     } finally {
       coming = coming.filter((one) => !sent.includes(one));
@@ -250,8 +252,7 @@ function keepForAgain(sent) {
   if (!some.length) return;
   const others = [...document.querySelectorAll('.p-left-out:not(.p-again) > span > span')].map(({ textContent }) => textContent);
   const said = say(some.length === 1 ? 'attach_broken_one' : 'attach_broken', { names: listed(some.map(nameOf)) });
-  refuse([said, ...others].join('\n'), { later: true });
-  const line = document.querySelector('.p-left-out');
+  const line = refuse([said, ...others].join('\n'), { later: true });
   line.classList.add('p-again');
   const again = Object.assign(document.createElement('button'), { type: 'button', textContent: say('attach_again') });
   again.addEventListener('click', () => { line.remove(); handAside(); });
@@ -327,11 +328,13 @@ export function showFilesOf(id) {
   sayLost();
 }
 
-function handAside() {
+function takeAside() {
   const some = aside.get(at) ?? [];
   aside.delete(at);
-  hand(some);
+  return some;
 }
+
+const handAside = () => hand(takeAside());
 
 // Pastes that the tab has kept stand with their drafts again, and the draft in sight says what is lost; `sent` where it
 // was sent as the page was left.
@@ -362,10 +365,11 @@ function manyLeft() {
 // What is said of another draft stays said.
 function forgetMany() { if (manyLeft().at === at) session.remove(MANY); }
 
-// The draft in sight, with its files, is that of this conversation.
-export function filesBelongTo(id) {
+// The draft in sight, with its files, is that of this conversation; `waiting`: with those that nobody took, too.
+export function filesBelongTo(id, { waiting = false } = {}) {
   const some = mine([...names, ...coming]);
   for (const one of some) one.at = id;
+  for (const file of waiting ? takeAside() : []) setAside({ file, at: id });
   move(id, { files: some.map(({ file }) => file) });
   const many = manyLeft();
   if (some.length && many.at === at) session.set(MANY, JSON.stringify({ ...many, at: id }));
@@ -458,8 +462,7 @@ function sayLost() {
   const many = manyLeft();
   if (many.at === at) said.push(many.said);
   if (!said.length) return;
-  refuse(said.join('\n'));
-  document.querySelector('.p-left-out')?.setAttribute('data-lost', '');
+  refuse(said.join('\n')).setAttribute('data-lost', '');
 }
 
 // A question is sent.
@@ -467,8 +470,9 @@ export function forget() {
   untaken = false;
   forgetMany();
   const line = document.querySelector('.p-left-out[data-later]');
-  if (line) line.removeAttribute('data-later');
-  else refuse('');
+  if (line) return line.removeAttribute('data-later');
+  if (document.querySelector('.p-again')) takeAside();  // two questions were sent without them
+  refuse('');
 }
 
 export function start() {

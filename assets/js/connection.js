@@ -1,12 +1,12 @@
 // Gradio's notices in our words, and what to see while Parlour is away. The page comes back by itself: Gradio asks for
 // it every two seconds, and loads it again. That may be another Parlour than before, behind a proxy that has several.
+import { DOWN } from './in_front.js';
 import { askWhether, noteRefused } from './signed_out.js';
 import { onChange, status } from './state.js';
 import { say } from './words.js';
 
 const LOST = 'Connection to the server was lost';
 const UNANSWERED = 'Connection errored out';
-const AWAY = [502, 503, 504];
 const ENDED = /"msg":\s*"(close_stream|unexpected_error)"/;
 const LAST = 400;  // bytes, in which the last message fits
 const NUMBER = /^HTTP \d{3}: /;
@@ -17,7 +17,7 @@ function reword() {
     if (said.startsWith(LOST)) {
       document.documentElement.dataset.connection = 'lost';
       text.textContent = say('lost');
-    } else if (said.startsWith(UNANSWERED)) text.textContent = say('record_lost');
+    } else if (said.startsWith(UNANSWERED)) text.textContent = say('unanswered');
     else if (NUMBER.test(said)) text.textContent = said.replace(NUMBER, '');
   }
   for (const cross of document.querySelectorAll('[data-testid="toast-close"]')) {
@@ -54,7 +54,7 @@ async function watched(send, to, options) {
   const { origin, pathname } = new URL(to.url ?? to, document.baseURI);
   if (answer.status === 401 && origin === location.origin) noteRefused();
   // What a proxy says in place of a Parlour that is gone: nobody heard what was asked.
-  if (AWAY.includes(answer.status) && pathname.endsWith('/queue/join') && !answer.headers.get('content-type')?.includes('json')) {
+  if (DOWN.has(answer.status) && pathname.endsWith('/queue/join') && !answer.headers.get('content-type')?.includes('json')) {
     throw new TypeError('network error');
   }
   if (!answer.ok || !answer.body || !pathname.endsWith('/queue/data')) return answer;

@@ -168,10 +168,9 @@ function goTo(id) {
 function comeAlong() {
   const text = joined(read(''), area().value);
   write(place, '');
-  write('', text);
   place = '';
-  filesBelongTo('');
-  put(area(), text);
+  filesBelongTo('', { waiting: true });
+  put(area(), text);  // kept as the new one's draft, as what is typed is
 }
 
 // The server shows another conversation by itself: one that was just begun, which is the same place, or one in the place
@@ -184,7 +183,7 @@ function follow() {
   if (leaving?.at === place) leaving.at = now;
   place = now;
   begins = false;
-  filesBelongTo(now);
+  filesBelongTo(now, { waiting: true });
   keepDraft();
 }
 

@@ -1,7 +1,7 @@
 // What a proxy in front of Parlour answers itself: a page or nothing, where Parlour answers with a sentence or JSON.
 import { say } from './words.js';
 
-const DOWN = new Set([502, 503, 504]);
+export const DOWN = new Set([502, 503, 504]);  // what a proxy says where Parlour is not there
 
 // A sentence for an answer that is none of Parlour's; '' for its own.
 export function saidInFront(status, type) {

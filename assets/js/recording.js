@@ -144,7 +144,7 @@ async function turn() {
     letGo();
     write(answer.text);
   } else {
-    failed(answer.failed || say('record_lost'));
+    failed(answer.failed || say('unanswered'));
     if (answer.changed) mine.as = '';
   }
   ended();

@@ -9,9 +9,9 @@ export const locale = () => navigator.languages?.find((one) => one.split('-')[0]
 // Several sentences, as the language joins them.
 export const together = (said) => said.reduce((first, second) => (first ? say('sentences', { first, second }) : second), '');
 
-const EACH = 10;       // names are told one by one where they are no more than these
-const FIRST = 5;        // of more than that
-const LONGEST = 80;    // letters of a name
+const EACH = 10;     // names are told one by one where they are no more than these
+const FIRST = 5;     // of more than that
+const LONGEST = 80;  // letters of a name
 
 // Names one after the other, or the first of many and how many more there are.
 export function listed(names) {

@@ -80,8 +80,10 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
         (tmp_path / name).write_text("The wren sings.")
     page.route("**/gradio_api/upload?*", lambda route: route.abort())
     page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "lost.txt")
-    expect(page.get_by_text("lost.txt was not sent: Parlour did not answer.")).to_be_visible()
+    line = page.locator(".p-left-out")
+    expect(line).to_contain_text("lost.txt was not sent: Parlour did not answer.")
     expect(page.locator("#composer .p-chip")).to_have_count(0)
+    line.get_by_role("button", name="Close").click()
     page.unroute("**/gradio_api/upload?*")
     held: list[Route] = []
 
@@ -97,6 +99,34 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
     held[0].continue_()
     expect(chat(page)).to_contain_text("The wren sings.")
     wait_for_state(page, "idle")
+
+
+def test_a_file_that_nobody_took_stays_at_hand_after_a_question_and_goes_up_with_the_next(
+    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_page(server, expected=("ERR_FAILED", "Failed to fetch"))
+    for name in ("lost.txt", "late.txt", "last.txt"):
+        (tmp_path / name).write_text("The wren sings.")
+    files, chips = page.locator("#composer input[type=file]").first, page.locator("#composer .p-chip:not(.p-sending)")
+    page.route("**/gradio_api/upload?*", lambda route: route.abort())
+    files.set_input_files(tmp_path / "lost.txt")
+    line = page.locator(".p-left-out")
+    expect(line).to_contain_text("lost.txt was not sent")
+    ask_and_wait(page, "Hello?", "You said: Hello?")
+    expect(line).to_contain_text("lost.txt was not sent")
+    page.unroute("**/gradio_api/upload?*")
+    files.set_input_files(tmp_path / "late.txt")
+    expect(chips).to_contain_text(["lost.txt", "late.txt"])
+    expect(line).to_have_count(0)
+    page.route("**/gradio_api/upload?*", lambda route: route.abort())
+    files.set_input_files(tmp_path / "last.txt")
+    expect(line).to_contain_text("last.txt was not sent")
+    page.get_by_role("button", name="Remove late.txt").click()
+    page.unroute("**/gradio_api/upload?*")
+    line.get_by_role("button", name="Send again").click()
+    expect(chips).to_contain_text(["lost.txt", "last.txt"])
+    files.set_input_files(tmp_path / "late.txt")  # the very file that was taken out
+    expect(chips).to_contain_text(["lost.txt", "last.txt", "late.txt"])
 
 
 def test_files_that_nobody_took_are_named_and_go_up_again_at_a_click(
