@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from core.rag.claims.asked import Places
 from core.rag.claims.bound import Tallies
+from core.rag.claims.dated import other_year
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
 from core.rag.claims.makers import MOST_SENTENCES, Clause, clauses_of, misattributed
 from core.rag.claims.names import KnownNames, Name
@@ -358,6 +359,7 @@ class Rules:
         for near in alike.said:
             others = other_figure(claim, near, alike.around)
             others = [one for one in others if not self._is_of_date(one, claim, near)]
+            others = others or other_year(claim, near, alike.around)
             found = otherwise(claim, near, alike, others)
             if not found:
                 return []
