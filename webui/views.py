@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 WINDOW = 40
 EVIDENCE = "evidence"
 INSPECT = "inspect"
+PLACE_HEADER = "x-parlour-place"
+"""The query of the page's address, from a frame of another site: WebKit leaves it out of the referer there."""
 _BEFORE = 4  # turns before one that is turned to
 _AGE = 12 * 3600.0
 _MOST = 5_000
@@ -298,10 +300,11 @@ class Views:
         session, owner = str(request.session_hash), str(request.username)
         view = self._views.get(session)
         headers = cast("Mapping[str, str]", cast("Any", request).headers)
-        address = _named(headers.get("referer", ""))
+        place = headers.get(PLACE_HEADER) or headers.get("referer", "")
+        address = _named(place)
         if view is None:
             view = View(owner, self._words(headers.get("accept-language", "")), address)
-            view.wanted_demo = _named(headers.get("referer", ""), "demo")
+            view.wanted_demo = _named(place, "demo")
             self._views[session] = view
         elif view.owner != owner:
             raise NotFoundError("There is no such tab.")
@@ -377,7 +380,7 @@ class Views:
             del self._views[session]
 
 
-def _named(referer: str, what: str = "c") -> str:
-    """The conversation (or `demo`) in the page's address, which the browser sends along as the referer."""
-    found = parse_qs(urlsplit(referer).query).get(what, [])
+def _named(address: str, what: str = "c") -> str:
+    """The conversation (or `demo`) that the page's address names, or the query of it."""
+    found = parse_qs(urlsplit(address).query).get(what, [])
     return found[0][:64] if found else ""

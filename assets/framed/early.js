@@ -1,5 +1,6 @@
 // In a frame of another site, before anything else runs. The place is kept for the tab, for when the outer page is loaded
-// again. A browser may keep no cookie there: then each request says itself who asks, from the first one on.
+// again. A browser may keep no cookie there: then each request says itself who asks, from the first one on. Each says from
+// where, too: WebKit leaves the path and the query out of what a frame of another site refers to.
 (() => {
   if (parent === self) return;
   const kept = (name, value) => {
@@ -17,13 +18,13 @@
   if (place && !/[?&](c|demo)=/.test(location.search)) history.replaceState({}, '', `./${place}`);
   const given = document.querySelector('meta[name="p-visitor"]')?.content ?? '';
   let visitor = kept('p-visitor') || given;
-  if (!visitor) return;
-  kept('p-visitor', visitor);
+  if (visitor) kept('p-visitor', visitor);
   const ours = (to) => new URL(to, document.baseURI).origin === location.origin;
   const send = window.fetch;
   const named = (to, options) => {
     const headers = new Headers(options?.headers ?? (to instanceof Request ? to.headers : undefined));
-    headers.set('x-parlour-visitor', visitor);
+    headers.set('x-parlour-place', location.search);
+    if (visitor) headers.set('x-parlour-visitor', visitor);
     return send(to, { ...options, headers });
   };
   window.fetch = async (to, options) => {
@@ -34,6 +35,7 @@
     kept('p-visitor', visitor);
     return named(to, options);
   };
+  if (!visitor) return;
   const { open } = XMLHttpRequest.prototype;
   XMLHttpRequest.prototype.open = function (method, to, ...rest) {
     open.call(this, method, to, ...rest);

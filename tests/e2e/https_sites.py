@@ -15,6 +15,7 @@ from typing import Self
 from tests.certificates import certificate_for, mark_of
 
 OUTER, INNER = "blog.example", "room.test"  # of two sites, as a browser counts them
+LOCAL = ("blog.localhost", "room.localhost")  # so are these, and each browser takes them for this machine
 # What Hugging Face writes there; without the escape a window that is opened from the frame shows no page of Parlour.
 SANDBOX = (
     "allow-downloads allow-forms allow-modals allow-pointer-lock allow-popups allow-popups-to-escape-sandbox "
@@ -32,6 +33,7 @@ class HttpsSites:
         frame: Further attributes of the frame, such as `allow="microphone"`.
         query: What follows Parlour's address in the frame.
         forget: Parts of `Set-Cookie` that do not come through, so that a browser takes a cookie for an older one.
+        names: Of the two sites; `LOCAL` where a browser cannot be told where others are.
     """
 
     to: int
@@ -39,6 +41,7 @@ class HttpsSites:
     frame: str = ""
     query: str = ""
     forget: str = ""
+    names: tuple[str, str] = (OUTER, INNER)
     port: int = 0
     mark: str = ""
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
@@ -49,15 +52,15 @@ class HttpsSites:
     @property
     def outer(self) -> str:
         """The address of the page with the frame."""
-        return f"https://{OUTER}:{self.port}/"
+        return f"https://{self.names[0]}:{self.port}/"
 
     @property
     def inner(self) -> str:
         """Parlour's own."""
-        return f"https://{INNER}:{self.port}/"
+        return f"https://{self.names[1]}:{self.port}/"
 
     def __enter__(self) -> Self:
-        certificate = certificate_for(OUTER, self.folder, INNER)
+        certificate = certificate_for(self.names[0], self.folder, self.names[1])
         self.mark = mark_of(certificate)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate / "chat.pem")
@@ -98,7 +101,7 @@ class HttpsSites:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 lines = head.rstrip().split("\r\n")
                 host = next(line for line in lines if line.lower().startswith("host:"))
-                if INNER in host:
+                if self.names[1] in host:
                     await self._relay(lines, reader, writer)
                 else:
                     writer.write(self._page())

@@ -34,6 +34,7 @@ class Kept:
         options: Further options of Chromium's.
         note: How the line at the foot begins; "" where there is none.
         place: Whether the conversation is there again when the outer page is loaded again.
+        refers: Whether a request says from which page it comes.
     """
 
     profile: dict[str, Any]
@@ -41,6 +42,7 @@ class Kept:
     options: tuple[str, ...] = (AS_USERS_HAVE_IT,)
     note: str = ""
     place: bool = True
+    refers: bool = True
 
 
 _NO_OTHER_SITES = {"cookie_controls_mode": 1, "block_third_party_cookies": True}
@@ -49,9 +51,13 @@ KEPT = {
     "partitioned": Kept(_NO_OTHER_SITES),
     # As browsers did it that keep cookies apart and no storage.
     "partitioned, no storage": Kept(_NO_OTHER_SITES, options=()),
-    # As in a browser that does not know `Partitioned`: its cookie is one of another site's.
+    # As in a browser that does not know `Partitioned`: its cookie is one of another site's. WebKit leaves
+    # the place out of what a request refers to as well.
     "no cookie, but the tab's storage": Kept(
-        _NO_OTHER_SITES, forget="; Partitioned", note="This browser keeps no cookies for a page inside a page"
+        _NO_OTHER_SITES,
+        forget="; Partitioned",
+        note="This browser keeps no cookies for a page inside a page",
+        refers=False,
     ),
     "blocked": Kept(
         {"default_content_setting_values": {"cookies": 2}},
@@ -75,7 +81,9 @@ def browser_with(
     """A page of a browser with these settings: they are those of a whole profile."""
     profile = folder / "profile" / "Default"
     profile.mkdir(parents=True)
-    (profile / "Preferences").write_text(json.dumps({"profile": kept.profile}), encoding="utf-8")
+    (profile / "Preferences").write_text(
+        json.dumps({"profile": kept.profile, "enable_referrers": kept.refers}), encoding="utf-8"
+    )
     led = f"--host-resolver-rules=MAP {OUTER} 127.0.0.1, MAP {INNER} 127.0.0.1"
     trusted = f"--ignore-certificate-errors-spki-list={sites.mark}"
     context = kind.launch_persistent_context(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.app_process import AppProcess
+from tests.e2e.https_sites import LOCAL, HttpsSites
 from tests.e2e.webdriver import ENTER, Driver, firefox, webkit
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
@@ -57,3 +58,35 @@ def test_the_main_way_works_in_other_browsers(driver: Driver, server: AppProcess
     driver.until("return document.querySelector('#page .p-hl.p-on')?.getBoundingClientRect().height > 2")
     driver.run("window.dispatchEvent(new KeyboardEvent('keydown', { key: '/', ctrlKey: true, bubbles: true }))")
     driver.until("return document.querySelector('dialog.p-keys[open]')?.innerText.includes('Ctrl')")
+
+
+@pytest.mark.slow
+def test_in_a_frame_of_another_site_it_answers_shows_evidence_and_finds_its_place_again(
+    driver: Driver, start_app: Callable[..., AppProcess], tmp_path: Path
+) -> None:
+    outer, inner = LOCAL
+    app = start_app(
+        TRUSTED_PROXIES="127.0.0.1",
+        RETRIEVAL="keyword",
+        ALLOWED_HOSTS=inner,
+        FRAMES=f"https://{outer}:*",
+        OWNERS="cookie",
+        CODE="off",
+    )
+    with HttpsSites(app.port, tmp_path, query="?__theme=dark", names=LOCAL) as sites:
+        driver.go(sites.outer)
+        driver.enter("iframe")
+        driver.until(USABLE)
+        assert driver.run("return self !== top && isSecureContext")
+        driver.write("#composer input[type=file]", str(SAMPLES / "policy.pdf"))
+        driver.until(SAYS, "#composer .p-chips .p-chip:not(.p-sending)", "policy.pdf")
+        driver.click(COMPOSER)
+        driver.write(COMPOSER, f"How soon must damage be reported?{ENTER}")
+        driver.until("return document.querySelectorAll('#chat sup > a.cite').length")
+        driver.until(STATE, "idle")
+        driver.click("#chat sup > a.cite")
+        driver.until("return document.querySelector('#page .p-hl.p-on')?.getBoundingClientRect().height > 2")
+        driver.go(sites.outer)
+        driver.enter("iframe")
+        driver.until(USABLE)
+        driver.until("return document.querySelectorAll('#chat sup > a.cite').length")

@@ -32,6 +32,7 @@ _PREFERENCES = {
     "app.update.enabled": False,
     "dom.serviceWorkers.enabled": False,
 }
+_TRUSTING = {"acceptInsecureCerts": True}  # a certificate of the test's own making
 _BROWSERS = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
 
 
@@ -55,6 +56,10 @@ class Driver(ABC):
         """Press keys there; for a field of files, the path of one."""
 
     @abstractmethod
+    def enter(self, selector: str) -> None:
+        """Go on in this frame; `go` leaves it."""
+
+    @abstractmethod
     def screenshot(self) -> bytes:
         """The window as PNG."""
 
@@ -71,7 +76,7 @@ class _Firefox(Driver):
         self._socket = _soon(lambda: socket.create_connection(("127.0.0.1", port), timeout=_WAIT), OSError)
         self._rest, self._number = b"", 0
         self._read()  # what it is
-        self._ask("NewSession", capabilities={})
+        self._ask("NewSession", **_TRUSTING)
         self._ask("SetWindowRect", width=1280, height=860)
 
     def go(self, address: str) -> None:
@@ -85,6 +90,9 @@ class _Firefox(Driver):
 
     def write(self, selector: str, text: str) -> None:
         self._ask("ElementSendKeys", id=self._find(selector), text=text)
+
+    def enter(self, selector: str) -> None:
+        self._ask("SwitchToFrame", element=self._find(selector))
 
     def screenshot(self) -> bytes:
         return b64decode(self._ask("TakeScreenshot", full=False)["value"])
@@ -123,7 +131,8 @@ class _WebKit(Driver):
         self._client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=_WAIT, trust_env=False)
         _soon(lambda: self._client.get("/status"), httpx.HTTPError)
         options = {"binary": str(browser), "args": ["--automation", "--geometry=1280x860"]}
-        made = self._post("/session", capabilities={"alwaysMatch": {"webkitgtk:browserOptions": options}})
+        wanted = {"webkitgtk:browserOptions": options, **_TRUSTING}
+        made = self._post("/session", capabilities={"alwaysMatch": wanted})
         self._session = f"/session/{made['sessionId']}"
 
     def go(self, address: str) -> None:
@@ -137,6 +146,10 @@ class _WebKit(Driver):
 
     def write(self, selector: str, text: str) -> None:
         self._post(f"{self._find(selector)}/value", text=text)
+
+    def enter(self, selector: str) -> None:
+        found = self._post(f"{self._session}/element", using="css selector", value=selector)
+        self._post(f"{self._session}/frame", id=found)
 
     def screenshot(self) -> bytes:
         return b64decode(self._client.get(f"{self._session}/screenshot").json()["value"])

@@ -54,6 +54,17 @@ def tab(name: str, conversation_id: str = "") -> Any:
     return SimpleNamespace(session_hash=name, username="alice", headers=headers)
 
 
+def test_a_tab_in_a_frame_shows_the_conversation_of_its_place_where_the_referer_has_no_query(
+    handlers: Handlers,
+) -> None:
+    cut = {"referer": "https://room.test/", "x-parlour-place": "?__theme=dark&c=a-talk"}
+    framed = view_of(handlers, SimpleNamespace(session_hash="framed", username="alice", headers=cut))
+    assert (framed.conversation_id, framed.address) == ("a-talk", "a-talk")
+    demo = {"referer": "https://room.test/", "x-parlour-place": "?demo=tools"}
+    view = view_of(handlers, SimpleNamespace(session_hash="demo", username="alice", headers=demo))
+    assert (view.conversation_id, view.wanted_demo) == ("", "tools")
+
+
 def view_of(handlers: Handlers, request: Any) -> View:
     return desk_of(handlers).views.of(request)
 
