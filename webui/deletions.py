@@ -46,12 +46,21 @@ class Deletions:
     async def plan(self, engine: Engine, views: Views, view: View, ids: Sequence[str]) -> None:
         """Delete these in a moment; what is nobody's or somebody else's is left aside. Raises StorageError."""
         found: dict[str, _Planned] = {}
-        async with engine.workspaces.open(view.owner) as workspace:
-            for one in ids:
-                with suppress(NotFoundError):
-                    record = await workspace.conversations.get(one)
-                    found[one] = self._planned.setdefault(one, _Planned(view, record.archived_at is not None))
-            await workspace.conversations.archive(list(found))
+        fresh: dict[str, _Planned] = {}
+        try:
+            async with engine.workspaces.open(view.owner) as workspace:
+                for one in ids:
+                    with suppress(NotFoundError):
+                        record = await workspace.conversations.get(one)
+                        if one not in self._planned:
+                            self._planned[one] = fresh[one] = _Planned(view, record.archived_at is not None)
+                        found[one] = self._planned[one]
+                await workspace.conversations.archive(list(found))
+        except BaseException:  # nobody was promised that these go
+            for one, planned in fresh.items():
+                if self._planned.get(one) is planned:
+                    del self._planned[one]
+            raise
         for one in found:
             views.deleted(view.owner, one)
         task = asyncio.create_task(self._later(engine, views, found), name="delete conversations")

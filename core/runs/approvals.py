@@ -481,12 +481,17 @@ class Resting:
         self._timer: asyncio.TimerHandle | None = None
         self.until: float | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether it is let go: what is said to the run from now on is for the process that goes on with it."""
+        return self.until is not None
+
     def stand(self, waiting: bool) -> None:  # noqa: FBT001 - the one thing it is told
         """The run begins to wait for its user, or does so no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if waiting and self._after is not None and self.until is None:
+        if waiting and self._after is not None and not self.begun:
             self._timer = asyncio.get_running_loop().call_later(self._after, self._look)
 
     def _look(self) -> None:

@@ -349,7 +349,7 @@ class Heeding:
 
     async def look(self) -> None:
         """Begin what is asked and not begun. Raises StorageError."""
-        runs = {run.id: run for run in self._live.values()}
+        runs = {run.id: run for run in self._live.values() if not run.resting.begun}
         for request in await self._requests.open(self._worker):
             run, this = runs.get(request.run_id), (request.run_id, request.key)
             if run is not None and this not in self._at_work:

@@ -278,7 +278,7 @@ class OwnerRuns(SaidToRuns):
             ConflictError: key `elsewhere`: another process writes it, and does not answer. It stays asked to stop.
             NotFoundError: The run is somebody else's.
         """
-        run = self._mine(conversation_id)
+        run = await self._written_here(conversation_id)
         if run is not None:
             await run.stop()
             return
@@ -564,7 +564,7 @@ class Runs:
                 del runs[run.conversation_id]
         if not run.stored:
             self.table.unsettled[run.conversation_id] = run
-        elif run.resting.until is not None:
+        elif run.resting.begun:
             self.elsewhere.left(run.record)
         self._changed(run.owner, run.conversation_id)
 

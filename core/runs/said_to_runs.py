@@ -57,7 +57,7 @@ class SaidToRuns(OwnerReplies):
                 another process writes the reply, and does not answer. It stays decided.
             NotFoundError: There is no such call, or the run is somebody else's.
         """
-        run = self._mine(conversation_id)
+        run = await self._written_here(conversation_id)
         if run is not None:
             run.questions.check(call_id, decision)
             return await run.questions.decide(call_id, decision, always=always)
@@ -91,6 +91,14 @@ class SaidToRuns(OwnerReplies):
             return
         given = {"input_id": input_id, "values": dict(values) if values is not None else None}
         heard(await self._elsewhere.ask(conversation_id, "give", f"give {input_id}", given))
+
+    async def _written_here(self, conversation_id: str) -> Run | None:
+        """A conversation's live run; one that lets this process go is none, once it has. Raises NotFoundError."""
+        run = self._mine(conversation_id)
+        if run is None or not run.resting.begun:
+            return run
+        await run.wait()
+        return None
 
     def _mine(self, conversation_id: str) -> Run | None:
         """A conversation's live run. Raises NotFoundError where it is somebody else's."""

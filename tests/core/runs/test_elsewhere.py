@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -408,6 +409,45 @@ async def test_a_reply_that_waits_without_a_process_can_be_stopped(talk: Any, th
         await talk.runs.of("alice").stop(talk.id)
     assert (await talk.last()).status == "stopped"
     assert note.written == []
+
+
+@pytest.mark.parametrize("from_here", [True, False])
+@pytest.mark.parametrize("told", ["stop", "decide"])
+async def test_what_is_said_to_a_reply_while_its_process_lets_it_go_is_done_by_the_next_one(
+    talk: Any, there: Runs, *, told: str, from_here: bool
+) -> None:
+    note, leaves, left = Note(), asyncio.Event(), asyncio.Event()
+    rest = talk.store.rest
+
+    async def rests(*given: Any, **more: Any) -> None:
+        leaves.set()
+        await left.wait()
+        await rest(*given, **more)
+
+    async def resume(record: ResumableRun) -> Run:
+        given = [Message("user", "Hello?"), *record.messages()]
+        return await there.of("alice").resume(record, agent_of(note, "Done."), history=given)
+
+    talk.runs._rests_after = 0.05
+    await there.watch(resume)
+    run: Run = await talk.ask(agent_of(note, writes("hi"), "Never said here."))
+    run._store = SimpleNamespace(rest=rests, append=run._store.append)
+    call_id = await question(there, talk.id)
+    with anyio.fail_after(20):
+        await leaves.wait()
+        runs = (talk.runs if from_here else there).of("alice")
+        said = runs.stop(talk.id) if told == "stop" else runs.decide(talk.id, call_id, Decision(allowed=True))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: said)
+            await anyio.wait_all_tasks_blocked()
+            while not from_here and not await talk.stores.run_requests.open(talk.runs.worker):
+                await anyio.lowlevel.checkpoint()
+            await talk.runs._heeding.look()
+            left.set()
+        while (await talk.last()).status == "running":
+            await anyio.lowlevel.checkpoint()
+    assert (await talk.last()).status == ("stopped" if told == "stop" else "complete")
+    assert note.written == ([] if told == "stop" else ["hi"])
 
 
 async def test_a_reply_that_waits_without_a_process_is_taken_up_when_its_time_is_over(talk: Any, there: Runs) -> None:

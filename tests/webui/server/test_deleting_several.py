@@ -11,7 +11,9 @@ from typing import Any, cast
 import pytest
 
 from core.engine import Engine
+from core.errors import StorageError
 from core.settings import Settings
+from core.storage.conversations import ConversationStore
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
 from webui.deletions import Deletions
@@ -153,4 +155,24 @@ async def test_what_is_planned_when_parlour_ends_is_deleted_then(tmp_path: Path)
         await act(desk, view, dumps({"do": "delete", "id": kept}))
         await act(desk, view, dumps({"do": "keep", "ids": [kept]}))
         await desk.deletions.finish(engine)
+        assert [one.id for one in await stores.list()] == [kept]
+
+
+async def test_what_could_not_be_put_away_stays_in_sight_and_is_not_deleted_when_parlour_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise StorageError("The disk is full.")
+
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        before, kept = (await stores.create("before")).id, (await stores.create("kept")).id
+        deletions, views, view = Deletions(), Views(Words.of), View("alice", Words("en"))
+        await deletions.plan(engine, views, view, [before])
+        with monkeypatch.context() as broken, pytest.raises(StorageError):
+            broken.setattr(ConversationStore, "archive", fails)
+            await deletions.plan(engine, views, view, [before, kept])
+        assert deletions.planned_of("alice") == {before}
+        await deletions.finish(engine)
         assert [one.id for one in await stores.list()] == [kept]
