@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from core.bridge.cancellation import run_to_end
-from core.errors import NotFoundError, StorageError
+from core.errors import ConflictError, NotFoundError, StorageError
 from core.importing.archive import Archive
 from core.importing.bundle import BundleReader, is_bundle
 from core.importing.foreign import Foreign
@@ -172,7 +172,10 @@ async def _stored(
             is_taken, is_same = await stores.arriving.known_file(one.id, one.sha256, going)
             if is_same:
                 continue
-            record = await stores.files.put(one.name, one.path, wanted="" if is_taken else one.id)
+            try:
+                record = await stores.files.put(one.name, one.path, wanted="" if is_taken else one.id)
+            except ConflictError:  # somebody else takes the same file in at this moment
+                record = await stores.files.put(one.name, one.path)
             fresh[one.id] = record
             if record.id != one.id:
                 renamed[one.id] = record.id

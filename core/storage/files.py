@@ -192,18 +192,18 @@ class FileStore:
             wanted: The id that it shall have, which nothing else may have.
 
         Raises:
+            ConflictError: Something else has got the id that is wanted; nothing is left behind.
             NoSpaceError: The disk is full; nothing is left behind.
             QuotaError: The owner's files take too much room with it; nothing is left behind.
             StorageError: The source or the store cannot be used.
         """
         file_id, shown = wanted if is_id(wanted) else new_id(), shown_name(name)
         draft = self._blobs.draft(key_of(self._owner, FILES, file_id))
-        key = ""
+        fresh: FileRecord | None = None
         try:
             size, digest, found = await run_to_end(asyncio.to_thread(_take_in, source, draft, shown))
             fresh = FileRecord(file_id, self._owner, shown, media_type or found, size, digest, time.time())
-            key = self.key(fresh)
-            await run_to_end(self._blobs.take(key, draft, digest))
+            await run_to_end(self._blobs.take(self.key(fresh), draft, digest))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
             beside = await self._size_beside()
@@ -219,13 +219,27 @@ class FileStore:
             raise translated(error, draft.parent.parent) from error
         except BaseException:  # a file without a row would be lost in the store for ever
             draft.unlink(missing_ok=True)
-            if key:  # whoever was cancelled may have stored the row
-                with suppress(StorageError):
-                    await run_to_end(self._blobs.delete([key]))
-                with suppress(StorageError):
-                    await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
+            if fresh is not None:  # whoever was cancelled may have stored the row
+                await run_to_end(self._take_back(fresh, is_mine=not wanted))
             raise
         return fresh
+
+    async def _take_back(self, fresh: FileRecord, *, is_mine: bool) -> None:
+        """Leave nothing of a file that could not be stored; one that got its id first stays.
+
+        Args:
+            is_mine: Whether nothing else can have the id.
+        """
+        with_id = (files.c.id == fresh.id) & (files.c.owner_id == self._owner)
+
+        def take_back(connection: Connection) -> bool:
+            connection.execute(delete(files).where(with_id, files.c.created_at == fresh.created_at))
+            return connection.execute(select(files.c.id).where(with_id)).first() is None
+
+        with suppress(StorageError):
+            is_mine = await self._database.write(take_back)
+        if is_mine:
+            await self.discard([fresh])
 
     async def replace_content(self, file_id: str, name: str, data: bytes) -> FileRecord:
         """Put other bytes into a file, under another name: whoever names it means these from now on.

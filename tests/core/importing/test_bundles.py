@@ -26,7 +26,7 @@ from core.messages.message import Message
 from core.runs.call_stages import packed_stages, unpacked
 from core.runs.reply import Reply as RunReply
 from core.runs.rows import logged_of
-from core.storage.arriving import LONGEST_TITLE
+from core.storage.arriving import LONGEST_TITLE, ArrivingConversations
 from core.storage.blobs import files_beside
 from core.storage.database import Database
 from core.storage.files import FileStore
@@ -100,6 +100,31 @@ async def test_beside_the_one_that_is_there_it_gets_ids_of_its_own(tmp_path: Pat
         record = await of.of("somebody").files.record(named[0])
         assert thread[0].parts[0].extra == {"files": [{"id": record.id, "name": "notes.txt"}]}
         assert len(await of.of("somebody").conversations.siblings(thread[1].id)) == 2
+
+
+async def test_who_take_the_same_file_in_at_the_same_moment_have_all_of_it_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, both, looked = ArrivingConversations.known_file, asyncio.Event(), 0
+
+    async def known_file(self: ArrivingConversations, *given: Any) -> tuple[bool, bool]:
+        nonlocal looked
+        told, looked = await known(self, *given), looked + 1
+        if looked == 2:
+            both.set()
+        await both.wait()
+        return told
+
+    async with home(tmp_path) as of:
+        path = written(tmp_path, await of.bundle())
+        await of.delete()
+        monkeypatch.setattr(ArrivingConversations, "known_file", known_file)
+        owners = [of.of(name) for name in ("one", "two")]
+        for stores, imported in zip(
+            owners, await asyncio.gather(*(bring_in(path, stores) for stores in owners)), strict=True
+        ):
+            (file,) = (await stores.whole.outline(imported.conversations[0])).files
+            assert await stores.files.read(file.id) == b"Bring a coat."
 
 
 async def test_what_is_there_with_all_its_turns_is_left_out_where_it_shall_not_come_twice(tmp_path: Path) -> None:

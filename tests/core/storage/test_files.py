@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from core.errors import NoSpaceError, NotFoundError, QuotaError
+from core.errors import ConflictError, NoSpaceError, NotFoundError, QuotaError
 from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.storage import data_folder as synced
@@ -153,6 +153,19 @@ async def test_a_file_whose_row_cannot_be_stored_is_not_left_behind(database: Da
             await store("alice").put(f"{'n' * 100}{number}.txt", b"x")
     stored = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM files").scalar_one())
     assert len([path for path in (tmp_path / "files").rglob("*") if path.is_file()]) == stored
+
+
+@pytest.mark.parametrize("whose", ["alice", "bob"])
+async def test_an_id_that_something_else_got_first_is_refused_and_that_stays_as_it_was(
+    database: Database, tmp_path: Path, whose: str
+) -> None:
+    store = AllFiles(database, tmp_path / "files").of
+    first = await store("alice").put("a.txt", b"hello")
+    with pytest.raises(ConflictError):
+        await store(whose).put("a.txt", b"hello", wanted=first.id)
+    assert await store("alice").record(first.id) == first
+    assert await store("alice").read(first.id) == b"hello"
+    assert len([path for path in (tmp_path / "files").rglob("*") if path.is_file()]) == 1
 
 
 async def test_deleting_takes_the_bytes_along(database: Database, tmp_path: Path) -> None:
