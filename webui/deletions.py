@@ -60,6 +60,7 @@ class Deletions:
             for one, planned in fresh.items():
                 if self._planned.get(one) is planned:
                     del self._planned[one]
+            views.changed(view.owner, None)
             raise
         for one in found:
             views.deleted(view.owner, one)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from core.errors import NotFoundError, ParlourError
@@ -61,27 +60,35 @@ class TemporaryConversations:
             await asyncio.gather(self._watching, return_exceptions=True)
 
     async def sweep(self, now: float) -> int:
-        """Delete those whose last message is a day old; returns how many.
+        """Delete those whose last message is a day old; returns how many. What cannot be deleted now can be later.
 
         Args:
             now: In Unix seconds.
 
         Raises:
-            StorageError: The database failed.
+            StorageError: The database cannot be read.
         """
         gone = 0
         for owner, conversation_id in await self._conversations.temporary(before=now - STAYS):
             if self._runs.is_answered(conversation_id):
                 continue
-            async with self._open(owner) as workspace:
-                with suppress(NotFoundError):  # another process was quicker
-                    # A second reply that nobody has looked at since the process ended is not lost.
-                    places = workspace.stores.second_replies
-                    if await places.is_place(conversation_id) and await places.close(conversation_id) is not None:
-                        continue
-                    await workspace.conversation(conversation_id).delete()
-                    gone += 1
+            try:
+                gone += await self._deleted(owner, conversation_id)
+            except NotFoundError:
+                _LOG.debug("Another process was quicker.")
+            except ParlourError as error:  # the others do not wait for it
+                _LOG.warning("A temporary conversation could not be deleted; this is tried again: %s", error)
         return gone
+
+    async def _deleted(self, owner: str, conversation_id: str) -> bool:
+        """Delete one; false where it is a reply that belongs to another conversation, which it is moved to."""
+        async with self._open(owner) as workspace:
+            # A second reply that nobody has looked at since the process ended is not lost.
+            places = workspace.stores.second_replies
+            if await places.is_place(conversation_id) and await places.close(conversation_id) is not None:
+                return False
+            await workspace.conversation(conversation_id).delete()
+            return True
 
     async def _watch(self) -> None:
         while True:

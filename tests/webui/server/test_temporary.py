@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from core.engine import Engine
-from core.errors import NotFoundError
+from core.errors import NotFoundError, StorageError
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.clearing import delete_everything
+from core.workspace.conversation import Conversation
 from core.workspace.temporary import STAYS
 from core.workspace.workspace import Workspace
 from tests.webui.server.tabs_of_engine import Tabs
@@ -144,6 +145,24 @@ async def test_it_goes_a_day_after_its_last_message_with_its_files_and_no_other_
     assert [one for one in (tabs.engine.settings.home / "files").rglob("*") if one.is_file()] == []
     assert await listed(tabs) == [usual.conversation_id]
     assert await sweep(time.time() + STAYS + 60) == 0
+
+
+async def test_one_that_cannot_be_deleted_keeps_no_other_one(tabs: Tabs, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, other = await begun(tabs, "one"), await begun(tabs, "two")
+    remove = Conversation.delete
+
+    async def fails(self: Conversation) -> None:
+        if self.id == broken.conversation_id:
+            raise StorageError("Its folder cannot be used.")
+        await remove(self)
+
+    monkeypatch.setattr(Conversation, "delete", fails)
+    assert await tabs.engine.chores.temporary.sweep(time.time() + STAYS + 60) == 1
+    stores = tabs.engine.stores.of(tabs.owner)
+    with pytest.raises(NotFoundError):
+        await stores.conversations.get(other.conversation_id)
+    monkeypatch.undo()
+    assert await tabs.engine.chores.temporary.sweep(time.time() + STAYS + 60) == 1
 
 
 async def test_a_branch_of_it_is_temporary_too_and_deleting_everything_takes_both(tabs: Tabs) -> None:
