@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from core.bridge.cancellation import run_to_end
-from core.errors import ConflictError, NotFoundError, StorageError
+from core.errors import ConflictError
 from core.importing.archive import Archive
 from core.importing.bundle import BundleReader, is_bundle
 from core.importing.foreign import Foreign
@@ -21,7 +20,7 @@ from core.importing.stage import Stage
 from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from core.storage.arriving import ArrivingConversation
     from core.storage.base import FileRecord
@@ -183,18 +182,11 @@ async def _stored(
             lambda: _used(stage, used_at), renamed, lambda count: told(count / stage.conversations), stage.look
         )
     except BaseException:
-        await run_to_end(_let_go(stores, fresh.values()))
+        await run_to_end(stores.files.let_go(fresh.values()))
         raise
     read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
     documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
     return Imported(source, tuple(ids), stage.messages, len(fresh), documents=tuple(documents))
-
-
-async def _let_go(stores: OwnerStores, files: Iterable[FileRecord]) -> None:
-    """Delete files that nothing came to need; what cannot be deleted is swept later."""
-    for record in files:
-        with suppress(NotFoundError, StorageError):
-            await stores.files.delete(record.id)
 
 
 def _used(stage: Stage, at: float | None) -> Iterator[ArrivingConversation]:

@@ -29,7 +29,8 @@ class SaidToRuns(OwnerReplies):
             run.questions.ask_again(tool)
         elif self._elsewhere.live(conversation_id) is not None:
             with suppress(ConflictError):  # it is over, or the tool is asked for anew by whoever goes on with it
-                await self._elsewhere.ask(conversation_id, "ask_again", f"again {tool}", {"tool": tool})
+                # Each time it is taken back it is asked anew: it may have been let run again in between.
+                await self._elsewhere.ask(conversation_id, "ask_again", f"again {tool} {uuid4().hex}", {"tool": tool})
 
     async def enough(self, conversation_id: str) -> None:
         """Let the conversation's run answer with what it has read by now. Raises StorageError."""

@@ -20,7 +20,7 @@ from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, is_id, new_id
 from core.storage.blobs import FILES, UPLOADS, FolderBlobs, check_key, copy_bytes, key_of
-from core.storage.conversations import clean, insert_owner, is_unneeded
+from core.storage.conversations import clean, freed_files, insert_owner, is_unneeded
 from core.storage.data_folder import translated
 from core.storage.tables import files
 from core.storage.use import given_to
@@ -334,6 +334,13 @@ class FileStore:
         record = await self.record(file_id)
         await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
         await self.discard([record])
+
+    async def let_go(self, records: Iterable[FileRecord]) -> None:
+        """Delete those of some files that nothing came to need; what cannot be deleted is swept later."""
+        ids = [record.id for record in records]
+        with suppress(StorageError):
+            if ids:
+                await self.discard(await self._database.write(lambda c: freed_files(c, ids)))
 
     async def discard(self, records: Iterable[FileRecord]) -> None:
         """Delete the bytes of files whose rows are gone already; what cannot be deleted is swept later."""

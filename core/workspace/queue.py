@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from core.agents.conversation import language_of
-from core.errors import ConflictError, NotFoundError, ParlourError
+from core.errors import NotFoundError, ParlourError
 from core.messages.message import USER, Message
 from core.reading.attachments import checked_text
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from core.storage.base import FileRecord, QueuedMessage
     from core.workspace.conversation import Conversation
 
+_LOG = logging.getLogger(__name__)
 MOST: Final = 20
 """Messages that wait in one conversation; who writes more waits for none."""
 
@@ -66,8 +68,7 @@ class ConversationQueue:
             raise ParlourError("Too many messages wait already.", hint=hint, key="messages_full", most=MOST)
         added = await self._queued.add(self._conversation.id, text.replace("\0", ""), file_ids)
         self._services.changed(self._conversation.id)
-        with suppress(ConflictError, NotFoundError):  # the reply goes on, or somebody else has sent it
-            await self.send_due()
+        await self._send_if_due()
         return added
 
     async def move(self, message_id: str, before: str = "") -> None:
@@ -79,8 +80,7 @@ class ConversationQueue:
         await self._own(message_id)
         await self._queued.move(message_id, before)
         self._services.changed(self._conversation.id)
-        with suppress(ConflictError, NotFoundError):  # the reply has ended meanwhile, and what was next is another one
-            await self.send_due()
+        await self._send_if_due()
 
     async def take(self, message_id: str) -> Waiting:
         """Take one out to change it; its files are kept for a day. Raises NotFoundError: it was sent or removed."""
@@ -92,9 +92,7 @@ class ConversationQueue:
     async def remove(self, message_id: str) -> None:
         """Take one out for good, its files with it. Raises NotFoundError: it was sent or removed."""
         taken = await self.take(message_id)
-        for file in taken.files:
-            with suppress(NotFoundError):
-                await self._files.delete(file.id)
+        await self._files.let_go(taken.files)
 
     async def send(self, message_id: str) -> Live:
         """Send one that waits for its owner, before its turn if need be.
@@ -117,6 +115,13 @@ class ConversationQueue:
             return None
         due = await self._queued.due(self._conversation.id)
         return await self._send(due) if due is not None else None
+
+    async def _send_if_due(self) -> None:
+        """Send the next one, where the reply has ended meanwhile; one that cannot be sent waits on."""
+        try:
+            await self.send_due()
+        except ParlourError as error:  # it goes on, or somebody else has sent it, among others
+            _LOG.info("A message waits on: %s", error)
 
     async def _send(self, message: QueuedMessage) -> Live:
         here = [file.id for file in await self._records(message.file_ids)]

@@ -297,9 +297,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
                 await _added(workspace, into.conversation_id, kept)
                 await queue_up(workspace, view, into.conversation_id, text, kept)
         except BaseException:
-            for file in kept:
-                with suppress(NotFoundError):
-                    await workspace.files.delete(file.id)
+            await workspace.files.let_go(kept)  # one that waits by now has them
             raise
 
 

@@ -411,6 +411,19 @@ async def test_a_reply_that_waits_without_a_process_can_be_stopped(talk: Any, th
     assert note.written == []
 
 
+async def test_a_tool_that_was_let_run_again_meanwhile_is_asked_for_anew_each_time_it_is_taken_back(
+    talk: Any, there: Runs
+) -> None:
+    run, _ = await asking(talk)
+    await question(there, talk.id)
+    again = asyncio.Queue[str]()
+    run.questions.ask_again = again.put_nowait
+    for _ in range(2):
+        await there.of("alice").ask_again(talk.id, "note")
+        with anyio.fail_after(10):
+            assert await again.get() == "note"
+
+
 @pytest.mark.parametrize("from_here", [True, False])
 @pytest.mark.parametrize("told", ["stop", "decide"])
 async def test_what_is_said_to_a_reply_while_its_process_lets_it_go_is_done_by_the_next_one(

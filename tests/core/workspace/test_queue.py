@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.errors import ConflictError, ModelUnavailableError, NotFoundError, ParlourError
+from core.errors import ConflictError, ModelUnavailableError, NoSpaceError, NotFoundError, ParlourError
 from core.llm.request import ChatRequest
 from core.messages.events import Event
 from core.messages.message import Message
@@ -233,6 +233,25 @@ async def test_what_comes_as_the_reply_ends_is_sent_all_the_same(engine: Engine,
     await settled(engine, talk)
     await queue.add("two")  # written while the reply was still there
     assert asked(await settled(engine, talk)) == ["one", "two"]
+
+
+async def test_what_comes_as_the_reply_ends_and_cannot_be_sent_waits_with_its_files(
+    engine: Engine, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise NoSpaceError("The disk is full.")
+
+    talk, queue = await begun(engine)
+    gate.go.set()
+    await settled(engine, talk)
+    file = await talk.stores.files.put("dot.png", b"\x89PNG\r\n\x1a\n0000")
+    with monkeypatch.context() as broken:
+        broken.setattr(Conversation, "ask", fails)
+        first, second = await queue.add("two", [file.id]), await queue.add("three")
+        await queue.move(second.id, first.id)
+    waiting = await queue.list()
+    assert [one.message.text for one in waiting] == ["three", "two"]
+    assert [one.name for one in waiting[1].files] == ["dot.png"]
 
 
 async def test_several_who_look_at_one_queue_send_each_message_once(engine: Engine, gate: Gate) -> None:

@@ -18,11 +18,12 @@ from core.models.model_name import ModelName
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.queue import ConversationQueue
 from tests.core.talks import talk_of, world_of
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
 from webui.handlers.queue import queue_up
-from webui.handlers.send import Draft, send
+from webui.handlers.send import Draft, send, start
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
 from webui.views import View
@@ -96,6 +97,21 @@ async def test_a_stopped_reply_leaves_a_row_that_waits_for_its_owner(tabs: Tabs)
     assert await waiting(tabs, view) == []
     with pytest.raises(NotFoundError):
         await tabs.act(view, do="sendqueued", id=row.message.id)
+
+
+async def test_who_leaves_while_a_message_is_put_there_leaves_it_its_files(
+    tabs: Tabs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def left(_: ConversationQueue) -> None:
+        raise asyncio.CancelledError
+
+    view = await begun(tabs)
+    (tmp_path / "note.txt").write_text("The wren sings.")
+    monkeypatch.setattr(ConversationQueue, "send_due", left)
+    with pytest.raises(asyncio.CancelledError):
+        await start(tabs.desk, view, "two", [(tmp_path / "note.txt", "note.txt")])
+    (row,) = await world_of(tabs.engine, tabs.owner).queue(view.conversation_id).list()
+    assert [one.name for one in row.files] == ["note.txt"]
 
 
 async def test_a_row_is_removed_once_and_nonsense_removes_nothing(tabs: Tabs) -> None:
