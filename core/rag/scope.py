@@ -28,6 +28,15 @@ _SEEN: Final = 400
 says nothing of what is asked."""
 
 
+_COURTESY: Final = re.compile(
+    r"\W*(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day)|thanks|thank you|many thanks|cheers|best"
+    r"|(?:best |kind )?regards|hallo|guten (?:tag|morgen|abend)|liebe[rs]?|danke|vielen dank|bonjour|merci|hola"
+    r"|gracias)\b|(?:[你您]|大家)好|谢谢|多谢)[^.?!。？！]{0,40}\W*",
+    re.IGNORECASE,
+)
+"""A greeting or thanks, which stand before or behind a question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a question needs.
@@ -150,10 +159,19 @@ def looked_at(question: str) -> str:
     """What of a question is read: all of a short one, what asks at both ends of a long one, with single spaces."""
     if len(question) <= 2 * _SEEN:
         return " ".join(question.split())
-    begins, ends = question.strip()[:_SEEN], question.strip()[-_SEEN:]
-    first = begins.partition("\n\n" if "\n\n" in begins else "\n")[0]
-    last = ends.rpartition("\n\n" if "\n\n" in ends else "\n")[2]
-    return " ".join(" ".join(asks for end in (first, last) if (asks := _asking(end))).split())
+    ends = _parts(question.strip()[:_SEEN]), _parts(question.strip()[-_SEEN:])[::-1]
+    asks = " ".join(_asking(parts[0]) for parts in ends)
+    # Where neither asks, what stands behind a greeting or before thanks may: those of a letter that is pasted do not.
+    return " ".join((asks if asks.strip() else " ".join(map(_asking, map(_beside_courtesy, ends)))).split())
+
+
+def _parts(end: str) -> list[str]:
+    """Its paragraphs, or its lines where there is no blank one."""
+    return end.split("\n\n" if "\n\n" in end else "\n")
+
+
+def _beside_courtesy(parts: list[str]) -> str:
+    return next((one for one in parts if _COURTESY.fullmatch(one) is None), "")
 
 
 def _asking(end: str) -> str:

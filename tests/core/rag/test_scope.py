@@ -194,6 +194,25 @@ def test_what_is_pasted_into_a_question_does_not_hide_what_is_asked() -> None:
 @pytest.mark.parametrize(
     "question",
     [
+        "Hi,\n\nplease summarise all documents in this manner:\n\n{pasted}",
+        "Hello there!\nSummarise all documents.\n{pasted}",
+        "{pasted}\n\nSummarise all documents.\n\nThank you!",
+        "{pasted}\n\nSummarise all documents.\n\nBest regards,\nTom",
+        "你好，\n\n请总结全部文件，写成下面的样子：\n\n{pasted}",
+    ],
+)
+def test_a_greeting_and_thanks_do_not_hide_what_is_asked_beside_pasted_text(question: str) -> None:
+    assert scope_of(question.format(pasted="The tide rises. " * 60)).need == "whole"
+
+
+def test_a_letter_that_is_pasted_says_nothing_of_what_is_asked_about_it() -> None:
+    letter = f"Dear Tom,\n\nplease list all contracts.\n\n{'The tide rises. ' * 60}\n\nBest regards,\nAnn"
+    assert scope_of(f"{letter}\n\nWhere does she live?").need == "passage"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
         "Where does the heron nest?\n{pasted}\nThe heron nests in the alder.",
         "Where does the heron nest?\n{pasted}",
         "{pasted}\n\nWhere does the heron nest?",
