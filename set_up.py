@@ -6,9 +6,9 @@ Only the standard library is used, and nothing newer than Python 3.6 is written 
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
 """
 
-import ast
 import ctypes
 import hashlib
+import json
 import os
 import platform
 import re
@@ -46,12 +46,13 @@ NPM_SERVERS = [
 UV = "uv>=0.9"  # installs all packages in a third of pip's time; it is uninstalled again
 # Older ones take four times as long to choose among a package's releases.
 QUICK_PIP = "pip>=25.3"
-# pip's settings, which uv does not read, by the names of pip's own variables (`PIP_…`).
+# pip's settings, which uv does not read, by pip's own names for them.
 AS_UV_HAS_THEM = {
-    "INDEX_URL": "UV_DEFAULT_INDEX", "EXTRA_INDEX_URL": "UV_INDEX", "FIND_LINKS": "UV_FIND_LINKS",
-    "NO_INDEX": "UV_NO_INDEX", "CONSTRAINT": "UV_CONSTRAINT", "TRUSTED_HOST": "UV_INSECURE_HOST",
-    "CERT": "SSL_CERT_FILE", "PROXY": "ALL_PROXY",
+    "index_url": "UV_DEFAULT_INDEX", "extra_index_urls": "UV_INDEX", "find_links": "UV_FIND_LINKS",
+    "no_index": "UV_NO_INDEX", "constraints": "UV_CONSTRAINT", "trusted_hosts": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY",
 }  # fmt: skip
+PYPI = "https://pypi.org/simple"  # where both look unless they are told
 SERVERS = CACHE / "servers"
 GATE_SERVERS = ["redis-server", "haproxy"]  # what tests of several Parlours stand behind; programs and packages alike
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
@@ -303,15 +304,10 @@ def loaded_length(data: bytes) -> int:
 
 def not_installed(lock: Path) -> List[str]:
     """The lines of a lock file whose package the environment does not have in that version."""
-    there = {comparable(line) for line in said_by_pip("list", "--format=freeze")}
-    return [line for line in lock.read_text().splitlines() if comparable(line) not in there]
-
-
-def said_by_pip(*words: str) -> List[str]:
-    """The lines that a command of the environment's pip prints."""
-    command, nowhere = [str(PYTHON), "-m", "pip", *words], subprocess.DEVNULL
+    command, nowhere = [str(PYTHON), "-m", "pip", "list", "--format=freeze"], subprocess.DEVNULL
     told = subprocess.run(command, check=False, env=own_environment(), stdout=subprocess.PIPE, stderr=nowhere)
-    return told.stdout.decode("utf-8", "replace").splitlines()
+    there = {comparable(line) for line in told.stdout.decode("utf-8", "replace").splitlines()}
+    return [line for line in lock.read_text().splitlines() if comparable(line) not in there]
 
 
 def for_here(lines: List[str]) -> List[str]:
@@ -339,23 +335,32 @@ def bring(package: str) -> bool:
 
 def install_with_uv(uv: Optional[str], lock: Path) -> bool:
     """Install what a lock file names; whether that went well, for else pip does it. How far it is, a terminal shows."""
-    if not uv and not bring(UV):
+    settings = settings_for_uv()
+    if settings is None or not (uv or bring(UV)):
         return False
     uv = uv or str(PYTHON.with_name("uv" + PYTHON.suffix))
     command = [uv, "pip", "install", "--python", str(PYTHON), "--no-deps", "-r", str(lock)]
     shown = None if sys.stderr.isatty() else subprocess.DEVNULL
-    environment = dict(own_environment(), **settings_for_uv())
+    environment = dict(own_environment(), **settings)
     return not subprocess.call(command, env=environment, stdin=subprocess.DEVNULL, stderr=shown)
 
 
-def settings_for_uv() -> Dict[str, str]:
-    """The settings of pip that say where packages come from, as variables of uv."""
+def settings_for_uv() -> Optional[Dict[str, str]]:
+    """The settings of pip that say where packages come from, as variables of uv; None where pip cannot be asked."""
+    program = (  # of several files, sections and variables pip itself knows which counts
+        "import json, sys; from pip._internal.commands import create_command\n"
+        "has = create_command('install').parser.get_default_values()\n"
+        "print(json.dumps({name: getattr(has, name) for name in sys.argv[1:]}))"
+    )
+    command, nowhere = [str(PYTHON), "-c", program, *AS_UV_HAS_THEM], subprocess.DEVNULL
+    told = subprocess.run(command, check=False, env=own_environment(), stdout=subprocess.PIPE, stderr=nowhere)
+    if told.returncode != 0:
+        return None
     settings = {"UV_SYSTEM_CERTS": "1", "UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip does it
-    for line in sorted(said_by_pip("config", "list"), key=lambda line: line.startswith(":env:")):  # variables count
-        name, _, value = line.partition("=")
-        variable = AS_UV_HAS_THEM.get(name.rpartition(".")[2].replace("-", "_").upper())
-        if variable:
-            settings[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(ast.literal_eval(value).split())
+    for name, value in json.loads(told.stdout.decode("utf-8")).items():
+        if value and value != PYPI:
+            several = value if isinstance(value, list) else ["1" if value is True else value]
+            settings[AS_UV_HAS_THEM[name]] = ("," if name == "find_links" else " ").join(several)
     return settings
 
 

@@ -228,38 +228,46 @@ def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monke
     assert commands == []
 
 
-def uv_that(project: Path, monkeypatch: pytest.MonkeyPatch, does: str, has: str = "") -> Path:
-    """An environment whose pip has these settings and brings a uv that does this; what it was called with stands there.
+def uv_that(project: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> Path:
+    """An environment whose pip brings a uv that does this; what it was called with stands there.
 
     Args:
         does: A command of the shell.
-        has: What `pip config list` prints.
     """
     told = project / "told"
     uv = set_up.PYTHON.with_name("uv")
     uv.write_text(f'#!/bin/sh\necho "$@" > {told}\nenv | sort > {told}.env\n{does}\n', encoding="utf-8")
     uv.chmod(0o755)
-    (project / "has").write_text(has, encoding="utf-8")
-    set_up.PYTHON.write_text(f'#!/bin/sh\n[ "$3" = config ] && cat {project / "has"}\nexit 0\n', encoding="utf-8")
+    set_up.PYTHON.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\nexit 0\n', encoding="utf-8")
     set_up.PYTHON.chmod(0o755)
-    for name in ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "SSL_CERT_FILE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [one for one in os.environ if one.startswith(("PIP_", "UV_")) or one == "SSL_CERT_FILE"]:
+        monkeypatch.delenv(name)
     return told
 
 
 def test_uv_installs_what_the_lock_file_names_from_where_pip_would(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    has = {
-        ":env:.index_url": "https://mine.example/simple",
-        ":env:.no_input": "1",
-        "global.index_url": "https://of-all.example/simple",
-        "global.find_links": "/here\n/there",
-        "global.extra_index_url": "https://more.example/simple https://most.example/simple",
-        "global.cert": "/a.pem",
-    }
-    printed = "".join(f"{name.replace('_', '-')}={value!r}\n" for name, value in has.items())
-    told = uv_that(project, monkeypatch, "exit 0", printed)
+    told = uv_that(project, monkeypatch, "exit 0")
+    # The names of the files say nothing of which of them counts more.
+    of_all, mine = project / "of-all" / "pip" / "pip.conf", project / "mine.conf"
+    of_all.parent.mkdir(parents=True)
+    of_all.write_text("[global]\nindex_url = https://of-all.example/simple\ncert = /a.pem\n", encoding="utf-8")
+    lines = [
+        "[install]",
+        "index_url = https://mine.example/simple",
+        "[global]",
+        "index_url = https://other.example/simple",
+        "find-links = /here\n  /there",
+        "extra_index_url = https://more.example/simple https://most.example/simple",
+        "[download]",
+        "extra_index_url = https://download.example/simple",
+    ]
+    mine.write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(project / "of-all"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(mine))
+    monkeypatch.setenv("PIP_INDEX_URL", "")
+    monkeypatch.setenv("PIP_CERT", "/b.pem")
     assert set_up.install_with_uv(None, project / "requirements.lock")
     assert told.read_text("utf-8").split()[:3] == ["pip", "install", "--python"]
     assert told.read_text("utf-8").split()[-2:] == ["-r", str(project / "requirements.lock")]
@@ -267,7 +275,17 @@ def test_uv_installs_what_the_lock_file_names_from_where_pip_would(
     assert "UV_DEFAULT_INDEX=https://mine.example/simple" in variables
     assert "UV_INDEX=https://more.example/simple https://most.example/simple" in variables
     assert "UV_FIND_LINKS=/here,/there" in variables
-    assert "SSL_CERT_FILE=/a.pem" in variables
+    assert "SSL_CERT_FILE=/b.pem" in variables
+    assert not any(one.startswith(("UV_CONSTRAINT", "UV_NO_INDEX")) for one in variables if "/etc" not in one)
+
+
+def test_where_pip_is_set_up_in_a_way_that_it_does_not_understand_uv_is_not_asked(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = uv_that(project, monkeypatch, "exit 0")
+    monkeypatch.setenv("PIP_NO_INDEX", "perhaps")
+    assert not set_up.install_with_uv(None, project / "requirements.lock")
+    assert not told.exists()
 
 
 @pytest.mark.parametrize("has_uv", [True, False])
