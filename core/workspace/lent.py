@@ -75,6 +75,18 @@ class LentIndices:
             yield JoinedLibrary(own, lots)
 
     @asynccontextmanager
+    async def index_of(self, library_id: str) -> AsyncGenerator[Library]:
+        """The index that has all texts of a library that is lent to the owner now.
+
+        Raises:
+            NotFoundError: It is not.
+            StorageError: The index cannot be opened.
+        """
+        found = await self._stores.lent.library(library_id)
+        async with self._index(found.library.owner_id) as library:
+            yield library
+
+    @asynccontextmanager
     async def holding(self, document_id: str) -> AsyncGenerator[Library]:
         """The index that has a text of the owner's, or one in a library that is lent to the owner now.
 

@@ -102,7 +102,7 @@ class DocumentSearch:
                 }
                 if not places:
                     continue
-                async with self._lent.holding(next(iter(places))) as library:
+                async with self._lent.index_of(shelf.id) as library:
                     found = await library.aholding(text, _LOOKED_AT, documents=list(places))
             except NotFoundError:  # it was taken back meanwhile
                 continue

@@ -109,6 +109,20 @@ async def test_a_lent_library_answers_who_is_in_the_group_and_nobody_else(group:
         assert await eve.libraries.lent() == []
 
 
+async def test_all_of_a_lent_library_is_found_by_who_has_a_document_of_it_too(group: Group) -> None:
+    library, _ = await group.library(group.mara, TOWER, "Towers")
+    async with group.engine.workspaces.open(group.mara) as mara:
+        record = await mara.libraries.add(library.id, BREAD, "Bread.md")
+        await mara.intake.wait_for_first_pages(record.id, 20.0)
+    await group.library(group.jan, TOWER, "My tower")
+    await group.lend("library", library.id)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        found = (await jan.document_search.find("rye bread")).passages
+        assert [(one.place.name, one.place.within) for one in found] == [("Bread.md", "Towers")]
+        both = (await jan.document_search.find("metres")).passages
+        assert {one.place.name for one in both} == {"Towers.md", "My tower.md"}
+
+
 async def test_own_and_lent_libraries_answer_one_question_together(group: Group) -> None:
     towers, _ = await group.library(group.mara, TOWER, "Towers")
     bread, _ = await group.library(group.jan, BREAD, "Bread")
