@@ -162,8 +162,8 @@ class SqliteDatabase(Transactions):
         """Close all connections; nothing can be read or written any more."""
         self._closed = True
         for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
+            await asyncio.to_thread(threads.shutdown)  # what was begun is done: else its connection stays open
             await asyncio.to_thread(engine.dispose)
-            threads.shutdown(wait=False)
 
     def others(self) -> int:
         """As of `Transactions`."""

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -292,6 +293,31 @@ async def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         await Database.open(tmp_path / "file" / "a.db")
     assert "file" in str(caught.value)
+
+
+async def test_what_is_under_way_when_it_closes_is_done_and_leaves_no_file_open(tmp_path: Path) -> None:
+    database, path = await Database.open(tmp_path / "a.db"), tmp_path / "a.db"
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly(connection: Connection) -> int:
+        begun.set()
+        go.wait(20)
+        return connection.exec_driver_sql("INSERT INTO owners VALUES (hex(randomblob(8)), 1.0)").rowcount
+
+    def look(connection: Connection) -> int:
+        go.wait(20)
+        return len(connection.exec_driver_sql("PRAGMA table_list").all())
+
+    work = [asyncio.ensure_future(database.write(slowly)) for _ in range(2)]
+    work += [asyncio.ensure_future(database.read(look)) for _ in range(4)]
+    await asyncio.to_thread(begun.wait, 20)
+    ending = asyncio.create_task(database.aclose())
+    await asyncio.sleep(0)
+    go.set()
+    await ending
+    assert all(await asyncio.gather(*work))
+    assert [one.name for one in tmp_path.iterdir()] == [path.name], "what was written ahead is in the file itself"
+    assert rows(path, "SELECT count(*) FROM owners") == [(2,)]
 
 
 async def test_a_closed_database_says_so(tmp_path: Path) -> None:
