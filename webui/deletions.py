@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.bridge.cancellation import run_to_end
 from core.errors import NotFoundError, ParlourError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Deletions:
         del self._planned[conversation_id]
         try:
             async with engine.workspaces.open(planned.view.owner) as workspace:
-                await workspace.conversation(conversation_id).delete()
+                await run_to_end(workspace.conversation(conversation_id).delete())  # also where Parlour ends meanwhile
         except NotFoundError:
             _log.debug("A conversation was deleted elsewhere meanwhile.")
         except ParlourError as error:

@@ -15,6 +15,7 @@ from core.errors import StorageError
 from core.settings import Settings
 from core.storage.conversations import ConversationStore
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.conversation import Conversation
 from webui.context import WebContext
 from webui.deletions import Deletions
 from webui.handlers.act import act
@@ -176,3 +177,26 @@ async def test_what_could_not_be_put_away_stays_in_sight_and_is_not_deleted_when
         assert deletions.planned_of("alice") == {before}
         await deletions.finish(engine)
         assert [one.id for one in await stores.list()] == [kept]
+
+
+async def test_what_is_being_deleted_as_parlour_ends_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        gone = (await stores.create("gone")).id
+        begun, go, remove = asyncio.Event(), asyncio.Event(), Conversation.delete
+
+        async def slowly(self: Conversation) -> None:
+            begun.set()
+            await go.wait()
+            await remove(self)
+
+        monkeypatch.setattr(Conversation, "delete", slowly)
+        deletions = Deletions(0.0)
+        await deletions.plan(engine, Views(Words.of), View("alice", Words("en")), [gone])
+        await begun.wait()
+        ending = asyncio.create_task(deletions.finish(engine))
+        await asyncio.sleep(0)
+        go.set()
+        await ending
+        assert await stores.list() == []
