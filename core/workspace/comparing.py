@@ -145,7 +145,7 @@ class Comparing:
         """
         try:
             question = (await self._conversations.message(first.message_id)).parent_id
-            if question is None or first.status == "stopped":
+            if question is None or _is_stopped(first):
                 return
             place = await self._store.open(self._id, question)
         except ParlourError as error:
@@ -159,6 +159,8 @@ class Comparing:
                 await self._conversations.delete(place)
             return
         self._services.changed(self._id)
+        if _is_stopped(first):  # before this one could be stopped with it
+            await run.stop()
         if await run.wait() != "interrupted":  # by the end of the process: it is moved when it is looked at
             with suppress(ParlourError):
                 await run.settle()
@@ -190,3 +192,8 @@ class Comparing:
                 with suppress(NotFoundError, ConflictError):  # not running, or written elsewhere: it ends as it is gone
                     await self.stop()
                 await self._conversations.delete(place)
+
+
+def _is_stopped(run: Run) -> bool:
+    """Whether its reader has stopped it by now."""
+    return run.status == "stopped"

@@ -23,6 +23,7 @@ from core.models.own_models import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import TEMPORARY
+from core.storage.second_replies import SecondReplyStore
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -313,6 +314,31 @@ async def test_stop_stops_both(engine: Engine, servers: Servers, held: threading
     await talk.stop()
     over = (await second_of(talk)).second
     assert (run.status, over.status if over else "") == ("stopped", "stopped")
+
+
+async def test_stop_stops_also_a_second_reply_that_is_just_about_to_begin(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, go, real = asyncio.Event(), asyncio.Event(), SecondReplyStore.open
+
+    async def slowly(self: SecondReplyStore, *given: str) -> str:
+        place = await real(self, *given)
+        opened.set()
+        await go.wait()
+        return place
+
+    monkeypatch.setattr(SecondReplyStore, "open", slowly)
+    with ModelServer(lambda _: Reply(hang=True)) as first, ModelServer(lambda _: Reply(hang=True)) as second:
+        talk = await begun(engine, (first, second))
+        run = await talk.ask("Who are you?")
+        async with asyncio.timeout(30):
+            await opened.wait()
+            await talk.stop()
+            go.set()
+            now = await second_of(talk)
+    assert run.status == "stopped"
+    assert now.second is not None
+    assert now.second.status == "stopped"
 
 
 async def test_a_conversation_takes_its_second_reply_along_when_it_is_deleted(
