@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from secrets import token_hex
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from core.errors import ConflictError, NotFoundError, StorageError
@@ -145,6 +146,11 @@ def check_key(key: str) -> re.Match[str]:
     if found is None:
         raise gone()
     return found
+
+
+def is_key(path: str) -> bool:
+    """Whether something in a store is under a key; what somebody else has put there is not."""
+    return _KEY.fullmatch(path) is not None
 
 
 def gone() -> NotFoundError:
@@ -358,9 +364,10 @@ def _listed(kind: str, place: Path, prefix: str) -> list[Blob]:
             continue
         for path in sorted(owner.iterdir()):
             key = start + path.name
-            if not key.startswith(prefix) or _KEY.fullmatch(key) is None:
+            if not key.startswith(prefix) or not is_key(key):
                 continue
             with suppress(FileNotFoundError):  # deleted meanwhile
                 told = path.stat()
-                found.append(Blob(key, told.st_size, told.st_mtime))
+                if S_ISREG(told.st_mode):
+                    found.append(Blob(key, told.st_size, told.st_mtime))
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from core.errors import NotFoundError, StorageError, extra_for
-from core.storage.blobs import SHARES, SIGNED_SECONDS, Blob, check_key, gone, taken
+from core.storage.blobs import SHARES, SIGNED_SECONDS, Blob, check_key, gone, is_key, taken
 from core.storage.data_folder import translated
 from core.storage.local_copies import LocalCopies
 from core.storage.signing import Keys, signed
@@ -330,7 +330,7 @@ class ObjectBlobs:
         with self._told():
             async for some in self._obs.list(self._store, folder or None, chunk_size=500):
                 for one in some:
-                    if one["path"].startswith(prefix):
+                    if one["path"].startswith(prefix) and is_key(one["path"]):
                         yield Blob(one["path"], one["size"], one["last_modified"].timestamp())
 
     async def _pieces(self, key: str, start: int, end: int | None) -> AsyncGenerator[bytes]:

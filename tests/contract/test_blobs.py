@@ -215,6 +215,30 @@ async def test_bytes_without_a_row_are_swept_when_they_are_old(blobs: Blobs, dat
     await database.aclose()
 
 
+async def test_what_somebody_else_has_put_there_is_passed_over_and_stays(
+    blobs: Blobs, database: Database, tmp_path: Path
+) -> None:
+    every = AllFiles(database, blobs)
+    await blobs.put(key_of("alice", FILES, f"{new_id()}.txt"), b"x")
+    odd = (".keep", "alice/f/no name.txt", "alice/f/more/a.txt")
+    for one in odd:
+        if isinstance(blobs, ObjectBlobs):
+            await blobs._obs.put_async(blobs._store, f"o/{one}", b"theirs", use_multipart=False)  # pyright: ignore[reportPrivateUsage]
+        else:
+            there = tmp_path / "files" / one.replace("/f/", "/")
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(b"theirs")
+    assert await every.delete_orphans(time.time() + 600) == 1
+    assert await keys(blobs) == {}
+    await delete_all(blobs, beginning_of("alice"))
+    if isinstance(blobs, ObjectBlobs):
+        kept = [one async for some in blobs._obs.list(blobs._store, "o") for one in some]  # pyright: ignore[reportPrivateUsage]
+    else:
+        kept = [one for one in (tmp_path / "files").rglob("*") if one.is_file()]
+    assert len(kept) == len(odd)
+    await database.aclose()
+
+
 async def test_what_a_guest_had_is_another_owners_and_nothing_stays_behind(blobs: Blobs, database: Database) -> None:
     every = AllFiles(database, blobs)
     await ConversationStore(database, "guest").create()
