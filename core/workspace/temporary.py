@@ -73,22 +73,13 @@ class TemporaryConversations:
             if self._runs.is_answered(conversation_id):
                 continue
             try:
-                gone += await self._deleted(owner, conversation_id)
+                async with self._open(owner) as workspace:
+                    gone += await _deleted(workspace, conversation_id)
             except NotFoundError:
                 _LOG.debug("Another process was quicker.")
             except ParlourError as error:  # the others do not wait for it
                 _LOG.warning("A temporary conversation could not be deleted; this is tried again: %s", error)
         return gone
-
-    async def _deleted(self, owner: str, conversation_id: str) -> bool:
-        """Delete one; false where it is a reply that belongs to another conversation, which it is moved to."""
-        async with self._open(owner) as workspace:
-            # A second reply that nobody has looked at since the process ended is not lost.
-            places = workspace.stores.second_replies
-            if await places.is_place(conversation_id) and await places.close(conversation_id) is not None:
-                return False
-            await workspace.conversation(conversation_id).delete()
-            return True
 
     async def _watch(self) -> None:
         while True:
@@ -99,3 +90,13 @@ class TemporaryConversations:
             except Exception:  # noqa: BLE001 - logged below; the next look may do better
                 _LOG.exception("Temporary conversations could not be deleted; this is tried again.")
             await asyncio.sleep(self._every)
+
+
+async def _deleted(workspace: Workspace, conversation_id: str) -> bool:
+    """Delete one; false where it is a reply that belongs to another conversation, which it is moved to."""
+    # A second reply that nobody has looked at since the process ended is not lost.
+    places = workspace.stores.second_replies
+    if await places.is_place(conversation_id) and await places.close(conversation_id) is not None:
+        return False
+    await workspace.conversation(conversation_id).delete()
+    return True
