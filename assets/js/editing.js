@@ -7,12 +7,14 @@ import { hint } from './hint.js';
 import { request } from './request.js';
 import { questionText } from './source.js';
 import { onChange, status } from './state.js';
+import { session } from './storage.js';
 import { say } from './words.js';
 
 const QUESTION = { act: 'edit', rows: '#chat .user-row', done: 'send', becomes: 'version_becomes' };
 const REPLY = { act: 'rewrite', rows: '#chat .bot-row', done: 'rewrite_save', becomes: 'rewrite_becomes' };
 let open = null;  // the kind, the message, its place among its kind, the sheet, and the text that was sent
 let left = null;  // the last one that was left for another conversation, half written
+const KEPT = 'p-edit:';  // what is half written in a conversation, by its name: it outlives a reload as the text of a draft does
 
 const rows = (kind) => [...document.querySelectorAll(kind.rows)];
 const linkOf = ({ kind, id }) => `#chat a.p-${kind.act}[href="#do-${kind.act}-${CSS.escape(id)}"]`;
@@ -52,8 +54,9 @@ function lay(kind, id, row, text, former) {
   const sheet = make('div', { className: 'p-editing' }, area, make('div', { className: 'p-row' }, note, no, yes));
   open = { kind, id, place: rows(kind).indexOf(row), conversation: status()?.conversation, sheet, area, note, former };
   left = null;
-  no.addEventListener('click', closeEdit);
+  no.addEventListener('click', () => closeEdit());
   yes.addEventListener('click', send);
+  area.addEventListener('input', keep);
   area.addEventListener('keydown', (event) => {
     // A reply's text has many lines, and nothing is sent: there Enter is a new line, whatever it does for questions.
     if (!sends(event) || (kind === REPLY && !event.ctrlKey && !event.metaKey)) return;
@@ -72,9 +75,20 @@ function send() {
   ask({ do: open.kind.act, id: open.id, text: open.sent });
 }
 
-export function closeEdit() {
+function keep() {
+  const { kind, id, conversation, area, former } = open;
+  if (area.value === former) session.remove(KEPT + conversation);
+  else session.set(KEPT + conversation, JSON.stringify({ act: kind.act, id, text: area.value, former }));
+}
+
+function kept(conversation) {
+  try { return JSON.parse(session.get(KEPT + conversation) ?? 'null'); } catch { return null; }
+}
+
+export function closeEdit({ keeps = false } = {}) {
   if (!open) return false;
-  const { kind, sheet } = open;
+  const { kind, sheet, conversation } = open;
+  if (!keeps) session.remove(KEPT + conversation);
   const link = linkOf(open);
   open = null;
   sheet.remove();
@@ -95,7 +109,7 @@ function stand() {
   if (!open) return void comeBack();
   if (status()?.conversation !== open.conversation) return void leave();
   const row = document.querySelector(linkOf(open))?.closest('.message-row') ?? rows(open.kind)[open.place];
-  if (!row) return void closeEdit();
+  if (!row) return void closeEdit({ keeps: true });
   if (sending() && isThere(row)) return void closeEdit();
   if (sending() && document.querySelector('[data-testid="toast-body"]')) {  // refused, and the notice says why
     open.sent = undefined;
@@ -114,15 +128,20 @@ function stand() {
 function leave() {
   const { kind, id, conversation, area, former } = open;
   const half = !sending() && area.value !== former;
-  closeEdit();
-  if (half) left = { kind, id, conversation, text: area.value, former };
+  closeEdit({ keeps: true });
+  if (half) left = { act: kind.act, id, conversation, text: area.value, former };
 }
 
-// What was half written is there again with its conversation; the keyboard stays where it is.
+// What was half written is there again with its conversation, also when the page was loaded anew; the keyboard stays where
+// it is. What was sent meanwhile stands in the conversation already.
 function comeBack() {
-  if (!left || status()?.conversation !== left.conversation) return;
-  const row = document.querySelector(linkOf(left))?.closest('.message-row');
-  if (row) lay(left.kind, left.id, row, left.text, left.former);
+  const now = status()?.conversation;
+  const half = !now ? null : left?.conversation === now ? left : kept(now);
+  if (!half) return;
+  const kind = half.act === REPLY.act ? REPLY : QUESTION;
+  const row = document.querySelector(linkOf({ kind, id: half.id }))?.closest('.message-row');
+  if (row) lay(kind, half.id, row, half.text, half.former);
+  else if (kind === QUESTION && rows(kind).some((one) => questionText(one).trim() === half.text.trim())) session.remove(KEPT + now);
 }
 
 // The sheet stands in the last line of the reply, in place of the text above that.

@@ -141,3 +141,34 @@ def test_a_new_chat_that_was_left_without_a_draft_is_as_any_other_on_coming_back
     go(page, "Talk of gulls")
     begin(page)
     expect(passing).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_question_that_is_being_changed_outlives_a_reload_until_it_is_sent_or_put_away(page: Page) -> None:
+    ask_and_wait(page, "Tell me of wrens", "You said: Tell me of wrens")
+    sheet = page.get_by_role("textbox", name="Edit your question")
+
+    def change(text: str) -> None:
+        page.locator("#chat .user-row").last.hover()
+        page.locator("#chat a.p-edit").last.click()
+        sheet.press("Control+a")
+        page.keyboard.type(text)
+
+    def load_again() -> None:
+        page.reload(wait_until="domcontentloaded")
+        expect(page.locator("#chat .user-row")).to_be_visible()
+        wait_for_state(page, "idle")
+
+    change("Tell me of herons")
+    load_again()
+    expect(sheet).to_have_value("Tell me of herons")
+    page.locator(".p-editing").get_by_role("button", name="Cancel").click()
+    load_again()
+    expect(sheet).to_have_count(0)
+    change("Tell me of owls")
+    load_again()
+    page.locator(".p-editing").get_by_role("button", name="Send").click()
+    expect(page.locator("#chat")).to_contain_text("You said: Tell me of owls")
+    wait_for_state(page, "idle")
+    load_again()
+    expect(page.locator("#chat a.p-edit")).to_have_count(1)
+    expect(sheet).to_have_count(0)

@@ -46,6 +46,20 @@ def test_escape_leaves_the_reply_as_it_was(show: Show, stage: Stage) -> None:
     assert not [one for one in stage.asked if one["do"] == "rewrite"]
 
 
+def test_what_is_half_written_outlives_a_reload_until_it_is_given_up(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    field = rewriting(page)
+    field.fill("It is a to")
+    page.goto(f"{stage.url}/?scene=answered", wait_until="domcontentloaded")
+    expect(field).to_have_value("It is a to")
+    expect(page.locator("#chat .p-rewritten").first).to_be_hidden()
+    field.press("Escape")
+    page.goto(f"{stage.url}/?scene=answered", wait_until="domcontentloaded")
+    expect(page.locator("#chat a.p-rewrite").first).to_be_attached()
+    page.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(done), 0))")
+    expect(field).to_have_count(0)
+
+
 def test_a_reply_that_cannot_be_read_is_said_to_be_and_no_field_opens(show: Show) -> None:
     page = show("answered")
     rewriting(page, fails=True)
