@@ -5,6 +5,7 @@ import { lend } from './lending.js';
 import { make } from './models_form.js';
 import { editing } from './tools_form.js';
 import { button, heading, icon, labelled, note, ruleName, section, setSwitch, text, toggle } from './tools_parts.js';
+import { status } from './state.js';
 import { say } from './words.js';
 
 const MANY = 160;  // characters of a description, from which on it is folded
@@ -160,11 +161,12 @@ function changeTool(row, one, busy) {
 
 // What would be started, to the last argument: nothing runs before it was seen.
 function confirmation(dialog) {
+  const where = status()?.role ? '_house' : '';  // whoever has an account may sit at another machine
   const rows = make('dl');
   const risks = make('ul', { className: 'p-risks', attributes: { role: 'list' } });
   const start = button('p-main', say('tools_confirm_do'));
-  const element = make('div', { className: 'p-confirm', hidden: true, attributes: { role: 'group', 'aria-label': say('tools_confirm_title') } },
-    heading(say('tools_confirm_title')), rows, risks, note(say('tools_confirm_note')), make('div', { className: 'p-row' }, start));
+  const element = make('div', { className: 'p-confirm', hidden: true, attributes: { role: 'group', 'aria-label': say(`tools_confirm_title${where}`) } },
+    heading(say(`tools_confirm_title${where}`)), rows, risks, note(say(`tools_confirm_note${where}`)), make('div', { className: 'p-row' }, start));
   let shown = null;
   let drawn = '';
   start.addEventListener('click', () => dialog.run('confirm', { server: dialog.data.opened.id, print: shown.print }));

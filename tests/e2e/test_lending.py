@@ -52,16 +52,11 @@ class House:
         return page.request.post(self._app.url + path, form=form, headers={"origin": self._app.url}).text()
 
     def server(self, folder: Path) -> None:
-        """Mara's, which she has confirmed."""
-
-        def asked(what: str, **body: object) -> dict[str, object]:
-            address = f"{self._app.url}/tools/{what}"
-            return dict(self.mara.request.post(address, data=body, headers={"origin": self._app.url}).json())
-
+        """Mara's, which she has not confirmed yet."""
         settings = {"command": sys.executable, "args": [str(SERVER), str(folder)], "env": {"API_KEY": KEY}}
-        (added,) = asked("save", name="notes", settings=settings)["added"]  # pyright: ignore[reportGeneralTypeIssues]
-        opened = self.mara.request.get(f"{self._app.url}/tools/state?server={added}").json()["opened"]
-        asked("confirm", server=added, print=opened["confirm"]["print"])
+        body = {"name": "notes", "settings": settings}
+        asked = self.mara.request.post(f"{self._app.url}/tools/save", data=body, headers={"origin": self._app.url})
+        assert asked.json()["added"]
 
 
 def test_a_server_is_shared_by_keyboard_and_stands_on_the_borrowers_open_page_until_it_is_taken_back(
@@ -80,6 +75,10 @@ def test_a_server_is_shared_by_keyboard_and_stands_on_the_borrowers_open_page_un
             mara.reload()
             mara.locator(TOOLS).first.click()
             mara.locator(".p-tools [data-part]", has_text="notes").click()
+            seen = mara.get_by_role("group", name="This will be started on Parlour's machine")
+            expect(seen).to_contain_text("It runs with Parlour's rights")
+            seen.get_by_role("button", name="Start it").click()
+            expect(seen).to_be_hidden()
             share = mara.locator(".p-tools .p-share:visible")
             share.focus()
             mara.keyboard.press("Enter")
