@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 GROUP: Final = Path("/sys/fs/cgroup")
 """Where Linux tells what a container may use."""
 # More is never needed, and programs that close every number they might have would take seconds.
@@ -66,6 +64,8 @@ def count_descriptors() -> Descriptors | None:
         return None
     import resource
 
+    import psutil
+
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -101,6 +101,8 @@ def free_memory(group: Path = GROUP) -> int:
     Args:
         group: The folder in which Linux tells what a control group may use and does (cgroup v2, memory).
     """
+    import psutil
+
     free = psutil.virtual_memory().available
     with suppress(OSError, ValueError):  # without a bound it says "max"
         bound, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
@@ -112,6 +114,8 @@ def free_memory(group: Path = GROUP) -> int:
 
 def all_memory(group: Path = GROUP) -> int:
     """Bytes of memory that there are, or that a container is allowed; `group` as of `free_memory`."""
+    import psutil
+
     there = psutil.virtual_memory().total
     with suppress(OSError, ValueError):
         there = min(there, int((group / "memory.max").read_text()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import normalize
 
@@ -35,21 +35,29 @@ def packed(words: Iterable[_Word]) -> tuple[WordRow, ...] | None:
 
     `None` of more than 20,000, for by some of the words no mark is proved or disproved.
     """
-    rows: list[tuple[int, int, list[str], list[int]]] = []
+    some = [*islice(words, _MOST + 1)]
+    if len(some) > _MOST:
+        return None
+    rows: list[tuple[int, int, list[str], list[float]]] = []
     texts: list[str] = []
-    edges: list[int] = []
-    height = (0, 0)
-    for number, (x0, y0, x1, y1, text) in enumerate(words):
-        if number == _MOST:
-            return None
-        here = (round(y0), round(y1))
-        if here != height or not rows:
-            height = here
-            texts, edges = list[str](), list[int]()
-            rows.append((*here, texts, edges))
-        texts.append(text.replace("\n", " "))
-        edges += (round(x0), round(x1))
-    return tuple((top, bottom, "\n".join(texts), tuple(edges)) for top, bottom, texts, edges in rows)
+    edges: list[float] = []
+    top = bottom = height = None
+    for x0, y0, x1, y1, text in some:
+        if y0 != top or y1 != bottom:  # the words of a line have one height: few are rounded
+            top, bottom, here = y0, y1, (round(y0), round(y1))
+            if here != height:
+                height = here
+                texts, edges = list[str](), list[float]()
+                rows.append((*here, texts, edges))
+        texts.append(text)
+        edges += (x0, x1)
+    return tuple((upper, lower, _lines(each), tuple(map(round, ends))) for upper, lower, each, ends in rows)
+
+
+def _lines(texts: list[str]) -> str:
+    """Each in one line."""
+    lines = "\n".join(texts)
+    return lines if lines.count("\n") < len(texts) else "\n".join(text.replace("\n", " ") for text in texts)
 
 
 def pieces_of(block: Block) -> Iterator[_Word]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from core.messages.invisible import without_invisible
 from core.rag.document import About, Block, PageShape, table
@@ -13,6 +13,9 @@ from core.rag.document import About, Block, PageShape, table
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+MOST_THREADS: Final = 4
+"""Scans that are recognised at once: more need more memory than a reader of documents is allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from core.errors import DocumentError
 from core.rag.parsers import ocr
+from core.rag.parsers.base import MOST_THREADS
 from core.resources import GROUP, free_memory, step_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
     from core.rag.parsers.pdf_page import RawPage, Runs, Source
 
-MOST_THREADS: Final = 4
-"""More need more memory than a reader of documents is allowed."""
 _FIRST, _FURTHER = 1_500_000_000, 500_000_000  # bytes that must be free for one page, and for each more at once
 
 
@@ -50,14 +48,12 @@ class ScansAhead:
 
     Args:
         source: Where pages come from.
-        pool: Recognises them; left out, who asks does so.
-        at_once: Pages that are recognised at the same time.
     """
 
-    def __init__(self, source: Source, pool: ThreadPoolExecutor | None = None, at_once: int = 1) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._pool = pool
-        self._at_once = at_once
+        self._at_once = 0  # not known before there is a scan: most documents have none
+        self._pool: ThreadPoolExecutor | None = None
         self._read: dict[int, RawPage | None] = {}
         self._begun: dict[int, Future[Runs]] = {}
 
@@ -73,6 +69,8 @@ class ScansAhead:
             most: How many scans may be recognised, with this one.
             known: Pages that were read already, by their numbers.
         """
+        if not self._at_once:
+            self._at_once, self._pool = _prepared()
         if self._pool is None:
             return ocr.scanned_runs(scan, number)
         self._begin(number, scan)
@@ -85,6 +83,11 @@ class ScansAhead:
                     self._begin(ahead, page)
         return self._begun.pop(number).result()
 
+    def close(self) -> None:
+        """Begin no further page."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
     def _begin(self, number: int, scan: RawPage) -> None:
         if self._pool is not None and number not in self._begun:
             self._begun[number] = self._pool.submit(ocr.to_recognise(scan, number))
@@ -95,15 +98,19 @@ class ScansAhead:
         return self._read[number]
 
 
+def _prepared() -> tuple[int, ThreadPoolExecutor | None]:
+    """How many scans are recognised at once, and by what; `None` where who asks does it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    at_once = threads()
+    return at_once, ThreadPoolExecutor(at_once, "scan", initializer=step_back) if at_once > 1 else None
+
+
 @contextmanager
 def scans_of(source: Source) -> Generator[ScansAhead]:
     """The scans of a PDF, recognised by as many threads as there are cores."""
-    at_once = threads()
-    if at_once < 2:
-        yield ScansAhead(source)
-        return
-    pool = ThreadPoolExecutor(at_once, "scan", initializer=step_back)
+    scans = ScansAhead(source)
     try:
-        yield ScansAhead(source, pool, at_once)
+        yield scans
     finally:
-        pool.shutdown(cancel_futures=True)
+        scans.close()

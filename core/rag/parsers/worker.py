@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
 from core.rag.document import About, Block, PageShape, block_values, shape_values
-from core.rag.parsers.base import AtRow, ParseOptions, Part, Scanned, clean, tally
+from core.rag.parsers.base import MOST_THREADS, AtRow, ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
-from core.rag.parsers.scans_ahead import MOST_THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -146,3 +148,20 @@ def test_the_cores_that_a_container_may_use_count(tmp_path: Path) -> None:
     for told, cores in (("150000 100000", 2), ("50000 100000", 1), ("max 100000", 4), ("", 4)):
         (tmp_path / "cpu.max").write_text(told)
         assert allowed_cores(tmp_path) == cores
+
+
+def test_what_recognises_several_scans_at_once_is_loaded_where_there_is_a_scan(tmp_path: Path) -> None:
+    import pymupdf
+
+    with pymupdf.open() as made:
+        made.new_page().insert_text((50, 80), TEXT)
+        made.save(tmp_path / "text.pdf")
+    program = (
+        "import sys; from pathlib import Path; from core.rag.parsers.pdf import PdfParser; "
+        "found = [*PdfParser().parse(Path(sys.argv[1]), 'text.pdf')]; "
+        "print(len(found), *sorted({'psutil', 'concurrent.futures', 'cv2', 'numpy'} & sys.modules.keys()))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "text.pdf"], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert told.stdout.split() == ["3"]
